@@ -1,0 +1,56 @@
+# make setup       the environment in .venv
+# make quickstart  environment, SCAN from its grammar, SQ-Transformer and its plain variant, a table
+# make test        environment with test tools, the test suite
+# make lint        ruff and mypy
+
+PYTHON ?= python3
+VENV ?= .venv
+TORCH ?= torch==2.13.0
+FAIRSEQ ?= fairseq-fixed==0.12.3.1
+BIN := $(VENV)/bin
+PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check
+SHELL := /bin/bash
+.SHELLFLAGS := -euo pipefail -c
+.ONESHELL:
+.DELETE_ON_ERROR:
+
+.PHONY: setup setup-dev quickstart test lint clean
+
+setup: $(VENV)/.installed
+	@echo "setup: the environment in $(VENV) is ready"
+
+setup-dev: $(VENV)/.installed-dev
+	@echo "setup: the test tools in $(VENV) are ready"
+
+# fairseq's build imports torch and numpy. With them installed first, and without build isolation,
+# pip builds against them; otherwise it would download a second PyTorch, with CUDA, for the build.
+$(VENV)/.installed: setup.py
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "setup: Python 3.11 or newer is needed, $(PYTHON) is " + sys.version.split()[0])'
+	echo "setup 1/4: a virtual environment in $(VENV)"
+	$(PYTHON) -m venv $(VENV)
+	echo "setup 2/4: $(TORCH) and what building needs"
+	$(PIP) 'numpy>=2.4.6' 'cython>=3.1' 'setuptools>=77.0.3,<82' wheel $(TORCH)
+	echo "setup 3/4: $(FAIRSEQ), built here (about 3 minutes)"
+	$(PIP) --no-build-isolation $(FAIRSEQ)
+	echo "setup 4/4: compgen_fairseq"
+	$(PIP) --no-build-isolation --editable .
+	touch $@
+
+$(VENV)/.installed-dev: $(VENV)/.installed setup.py
+	@echo "setup: test tools"
+	$(PIP) --no-build-isolation --editable '.[dev]'
+	touch $@
+
+quickstart: setup
+	@PATH="$(abspath $(BIN)):$$PATH" bash examples/scan/quickstart.sh
+
+test: setup-dev
+	@PATH="$(abspath $(BIN)):$$PATH" $(BIN)/python -m pytest $(PYTEST_FLAGS)
+
+lint: setup-dev
+	@$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy compgen_fairseq benchmarks
+
+clean:
+	rm -rf $(VENV) build *.egg-info

@@ -1,0 +1,372 @@
+"""Training and generation speed and peak memory of several models, measured in one run.
+
+    python benchmarks/throughput.py DATA --suite sq
+    python benchmarks/throughput.py DATA --arch transformer --arch "sal=sq_transformer_scan"
+
+Every model is built and trained by fairseq's own code (``Trainer``, ``SequenceGenerator``) from the
+flags that ``fairseq-train`` takes. The models take turns on each batch of each round, so that a
+change in the machine's load hits all of them alike. What is reported:
+
+- *training*: target tokens per second of forward, backward and optimizer step; median over the
+  rounds. The batches are spread evenly over the length-sorted batches of the training set.
+- *generating*: target tokens per second of beam search. Nothing is learned here, so hypotheses
+  would end anywhere: each of them gets the same length instead, the mean length of the references.
+- *peak memory*: the most bytes that tensors took up during a training step: parameters, gradients
+  and optimizer state plus everything allocated on top, as counted by the allocator (CUDA's
+  statistics, or PyTorch's memory profiler on a CPU). The largest of the batches counts. Unlike the
+  resident size of the process it is the same in every run.
+- *ratios*: to the baseline, in the same round; median over the rounds. Above 1 is faster (larger).
+"""
+
+import argparse
+import copy
+import json
+import os
+import platform
+import shlex
+import statistics
+import sys
+import time
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import torch
+from fairseq import options, tasks, utils
+from fairseq.dataclass.utils import convert_namespace_to_omegaconf
+from fairseq.models import ARCH_MODEL_REGISTRY
+from fairseq.trainer import Trainer
+from torch.profiler import ProfilerActivity, profile
+
+import compgen_fairseq  # noqa: F401  (registers its architectures)
+
+SUITES = {
+    "sq": (
+        "transformer=transformer: --encoder-layers 3 --decoder-layers 3 --encoder-embed-dim 256 "
+        "--decoder-embed-dim 256 --encoder-ffn-embed-dim 512 --decoder-ffn-embed-dim 512 "
+        "--encoder-attention-heads 4 --decoder-attention-heads 4 --dropout 0.3 "
+        "--share-decoder-input-output-embed",
+        "plain=sq_transformer_scan: --attention plain",
+        "sal=sq_transformer_scan",
+        "srl=sq_transformer_cogs: --source-codes 6 --target-codes 4",
+    )
+}
+#: measure, model, reference, bound on the ratio (from below; of memory from above)
+TARGETS = {
+    "sq": (
+        ("training", "sal", "plain", 0.45),
+        ("training", "srl", "plain", 0.45),
+        ("training", "sal", "transformer", 0.32),
+        ("training", "srl", "transformer", 0.32),
+        ("memory", "sal", "plain", 2.3),
+        ("memory", "srl", "plain", 2.3),
+        ("generating", "srl", "plain", 0.98),
+        ("generating", "sal", "plain", 0.6),
+        ("generating", "plain", "transformer", 0.7),
+    )
+}
+MEASURES = ("training", "generating", "memory")
+
+
+@dataclass
+class Contender:
+    """One model of the comparison and what was measured of it.
+
+    ``seconds`` holds, for training and for generating, one number per round.
+    """
+
+    label: str
+    trainer: Trainer
+    generator: Any
+    inference: torch.nn.Module
+    seconds: dict[str, list[float]] = field(default_factory=dict)
+    memory: int = 0
+
+    @property
+    def parameters(self) -> int:
+        """The number of trained parameters."""
+        return sum(p.numel() for p in self.trainer.model.parameters() if p.requires_grad)
+
+    def train(self, sample: dict[str, Any]) -> None:
+        """One update."""
+        self.trainer.train_step([sample])
+
+    @torch.no_grad()
+    def generate(self, sample: dict[str, Any]) -> None:
+        """Beam search."""
+        self.generator.generate([self.inference], sample)
+
+    def static_bytes(self) -> int:
+        """What stays between two updates: parameters, buffers, gradients, optimizer state."""
+        model = self.trainer.model
+        tensors = [*model.parameters(), *model.buffers()]
+        tensors += [p.grad for p in model.parameters() if p.grad is not None]
+        for state in self.trainer.optimizer.optimizer.state.values():
+            tensors += [value for value in state.values() if torch.is_tensor(value)]
+        return sum({t.data_ptr(): t.nbytes for t in tensors}.values())
+
+
+def split_spec(spec: str) -> tuple[str, str, list[str]]:
+    """``[label=]arch[: flags]`` -> label, architecture, flags.
+
+    Raises:
+        ValueError: on an architecture that isn't registered.
+    """
+    head, _, flags = spec.partition(":")
+    label, _, arch = head.strip().rpartition("=")
+    arch = arch.strip()
+    if arch not in ARCH_MODEL_REGISTRY:
+        raise ValueError(f"no architecture is called {arch!r} (of --arch {spec!r})")
+    return label.strip() or " ".join([arch, *flags.split()]), arch, shlex.split(flags)
+
+
+def train_config(args: argparse.Namespace, arch: str, flags: Sequence[str]) -> Any:
+    """The configuration that ``fairseq-train`` would make of these flags.
+
+    Raises:
+        ValueError: on flags that it would refuse.
+    """
+
+    def refuse(message: str) -> None:
+        raise ValueError(f"{arch}: {message}")
+
+    parser = options.get_training_parser()
+    parser.error = refuse  # type: ignore[method-assign, assignment]
+    fixed = [args.data, "--arch", arch, "--task", args.task, "--max-tokens", str(args.max_tokens)]
+    fixed += "--criterion structural_cross_entropy --optimizer adam --lr 1e-4".split()
+    fixed += "--distributed-world-size 1 --seed 1".split()
+    fixed += ["--cpu"] * args.cpu + ["--fp16"] * args.fp16 + ["--bf16"] * args.bf16
+    return convert_namespace_to_omegaconf(
+        options.parse_args_and_arch(parser, [*fixed, *flags])
+    )
+
+
+def build(label: str, cfg: Any, task: Any, beam: int, length: int) -> Contender:
+    """Build a model with its trainer and its generator."""
+    torch.manual_seed(cfg.common.seed)
+    trainer = Trainer(cfg, task, task.build_model(cfg.model), task.build_criterion(cfg.criterion))
+    trainer.begin_epoch(1)
+    inference = copy.deepcopy(trainer.model)
+    inference.prepare_for_inference_(cfg)
+    inference.eval()
+    generation = copy.deepcopy(cfg.generation)
+    generation.beam, generation.max_len_a = beam, 0
+    generation.min_len = generation.max_len_b = length
+    return Contender(label, trainer, task.build_generator([inference], generation), inference)
+
+
+def spread(items: Sequence[Any], number: int) -> list[Any]:
+    """``number`` items, evenly spread."""
+    number = min(number, len(items))
+    return [items[int((i + 0.5) * len(items) / number)] for i in range(number)]
+
+
+def load_batches(task: Any, split: str, number: int, **limits: int) -> list[dict[str, Any]]:
+    """Some of a split's batches, spread evenly from the shortest sentences to the longest."""
+    task.load_dataset(split)
+    dataset = task.dataset(split)
+    batches = task.get_batch_iterator(dataset, seed=1, **limits).frozen_batches
+    batches = sorted(batches, key=lambda batch: max(dataset.num_tokens(i) for i in batch))
+    return [dataset.collater([dataset[i] for i in batch]) for batch in spread(batches, number)]
+
+
+def clock(work: Callable[[], None]) -> float:
+    """Seconds that the work takes."""
+    synchronize()
+    start = time.perf_counter()
+    work()
+    synchronize()
+    return time.perf_counter() - start
+
+
+def synchronize() -> None:
+    """Wait for the GPU, where there is one."""
+    if torch.cuda.is_available():
+        torch.cuda.synchronize()
+
+
+def growth(work: Callable[[], None], cuda: bool) -> int:
+    """The most bytes that the work's tensors take up on top of what is there before it."""
+    if cuda:
+        before = torch.cuda.memory_allocated()
+        torch.cuda.reset_peak_memory_stats()
+        work()
+        return torch.cuda.max_memory_allocated() - before
+    with profile(activities=[ProfilerActivity.CPU], profile_memory=True) as recorded:
+        work()
+    events = recorded.profiler.kineto_results.events()  # type: ignore[union-attr]
+    changes = [(e.start_ns(), e.nbytes()) for e in events if e.name() == "[memory]"]
+    total = peak = 0
+    for _, change in sorted(changes, key=lambda pair: pair[0]):
+        total += change
+        peak = max(peak, total)
+    return peak
+
+
+def measure(
+    contenders: Sequence[Contender],
+    batches: dict[str, list[dict[str, Any]]],
+    rounds: int,
+    cuda: bool,
+) -> None:
+    """Fill in what the contenders took; the first round only warms up.
+
+    Args:
+        contenders: the models.
+        batches: by ``"training"`` and ``"generating"``.
+        rounds: how many rounds count.
+        cuda: the models are on a GPU.
+    """
+    for turn in range(rounds + 1):
+        for measured, samples in batches.items():
+            totals = dict.fromkeys((c.label for c in contenders), 0.0)
+            for sample in samples:
+                if cuda:
+                    sample = utils.move_to_cuda(sample)
+                for contender in contenders:
+                    work = contender.train if measured == "training" else contender.generate
+                    totals[contender.label] += clock(lambda w=work, s=sample: w(s))  # type: ignore
+            for contender in contenders if turn else ():
+                contender.seconds.setdefault(measured, []).append(totals[contender.label])
+        print(f"round {turn} of {rounds} done", file=sys.stderr)
+    largest = max(batches["training"], key=lambda s: s["net_input"]["prev_output_tokens"].numel())
+    for contender in contenders:
+        static = contender.static_bytes()
+        contender.memory = static + growth(lambda c=contender: c.train(largest), cuda)  # type: ignore
+
+
+def ratio(measured: str, one: Contender, other: Contender) -> float:
+    """How one compares with the other: of memory the quotient, else the median round's."""
+    if measured == "memory":
+        return one.memory / other.memory
+    pairs = zip(one.seconds[measured], other.seconds[measured], strict=True)
+    return statistics.median(theirs / ours for ours, theirs in pairs)
+
+
+def results(contenders: Sequence[Contender], baseline: Contender, tokens: dict[str, int]) -> list:
+    """One dictionary per model: label, parameters, the three measures and their ratios."""
+    rows = []
+    for c in contenders:
+        row: dict[str, Any] = {"label": c.label, "parameters": c.parameters, "memory": c.memory}
+        for measured, number in tokens.items():
+            row[measured] = number / statistics.median(c.seconds[measured])
+        row |= {f"{name}_ratio": ratio(name, c, baseline) for name in MEASURES}
+        rows.append(row)
+    return rows
+
+
+def markdown(rows: Iterable[dict[str, Any]], baseline: str) -> str:
+    """The results as a Markdown table."""
+    lines = [
+        f"| model | parameters | training, tokens/s | x {baseline} | generating, tokens/s "
+        f"| x {baseline} | peak memory, MiB | x {baseline} |",
+        "| --- " + "| ---: " * 7 + "|",
+    ]
+    for row in rows:
+        cells = [row["label"], f"{row['parameters']:,}"]
+        for name in MEASURES:
+            value = row[name] / 2**20 if name == "memory" else row[name]
+            cells += [f"{value:,.0f}", f"{row[f'{name}_ratio']:.2f}"]
+        lines.append("| " + " | ".join(cells) + " |")
+    return "\n".join(lines)
+
+
+def targets(contenders: Sequence[Contender], suite: str) -> str:
+    """The suite's wanted ratios beside the measured ones, as a Markdown table."""
+    by_label = {c.label: c for c in contenders}
+    lines = ["| ratio | wanted | measured | met |", "| --- | ---: | ---: | --- |"]
+    for name, one, other, bound in TARGETS[suite]:
+        value = ratio(name, by_label[one], by_label[other])
+        met = value <= bound if name == "memory" else value >= bound
+        sign = "<=" if name == "memory" else ">="
+        lines.append(
+            f"| {name}: {one} / {other} | {sign} {bound} | {value:.2f} | {'yes' if met else 'no'} |"
+        )
+    return "\n".join(lines)
+
+
+def parser() -> argparse.ArgumentParser:
+    """The command line."""
+    p = argparse.ArgumentParser(description=(__doc__ or "").split("\n")[0])
+    add = p.add_argument
+    add("data", metavar="DATA", help="what fairseq-preprocess wrote")
+    add("--arch", action="append", default=[], metavar="[LABEL=]NAME[: FLAGS]",
+        help="a registered architecture with further flags of fairseq-train; repeatable")
+    add("--suite", choices=sorted(SUITES), help="a ready-made comparison, before any --arch")
+    add("--baseline", metavar="LABEL", help="what ratios refer to (default: the first model)")
+    add("--task", default="compgen_translation", help="fairseq task (default: %(default)s)")
+    add("--max-tokens", type=int, default=4096, help="of a training batch (default: %(default)s)")
+    add("--sentences", type=int, default=64, help="of a generation batch (default: %(default)s)")
+    add("--batches", type=int, default=4, help="of each kind per round (default: %(default)s)")
+    add("--rounds", type=int, default=5, help="after one to warm up (default: %(default)s)")
+    add("--beam", type=int, default=5, help="(default: %(default)s)")
+    add("--threads", type=int, default=len(os.sched_getaffinity(0)), help="(default: all cores)")
+    add("--cpu", action="store_true", default=not torch.cuda.is_available(), help="use no GPU")
+    add("--fp16", action="store_true", help="half precision")
+    add("--bf16", action="store_true", help="bfloat16")
+    add("--json", type=Path, metavar="FILE", help="write the results there too")
+    return p
+
+
+def run(args: argparse.Namespace) -> str:
+    """Measure and return the report; write the JSON file.
+
+    Raises:
+        ValueError: on arguments that make no sense.
+    """
+    torch.set_num_threads(args.threads)
+    specs = [split_spec(s) for s in [*SUITES.get(args.suite, ()), *args.arch]]
+    labels = [label for label, _, _ in specs]
+    if not specs:
+        raise ValueError("nothing to measure: give --suite or --arch")
+    if len(set(labels)) < len(labels):
+        raise ValueError(f"two models have one label: {', '.join(labels)}")
+    if (args.baseline or labels[0]) not in labels:
+        raise ValueError(f"--baseline {args.baseline!r} is none of {', '.join(labels)}")
+    configs = [train_config(args, arch, flags) for _, arch, flags in specs]
+    task = tasks.setup_task(configs[0].task)
+    batches = {
+        "training": load_batches(task, "train", args.batches, max_tokens=args.max_tokens),
+        "generating": load_batches(task, "valid", args.batches, max_sentences=args.sentences),
+    }
+    lengths = [(s["ntokens"], s["nsentences"]) for s in batches["generating"]]
+    sentences = sum(n for _, n in lengths)
+    length = round(sum(n for n, _ in lengths) / sentences) - 1  # without the end of the sentence
+    contenders = [
+        build(label, cfg, task, args.beam, length)
+        for label, cfg in zip(labels, configs, strict=True)
+    ]
+    cuda = torch.cuda.is_available() and not args.cpu
+    measure(contenders, batches, args.rounds, cuda)
+    tokens = {
+        "training": sum(s["ntokens"] for s in batches["training"]),
+        "generating": sentences * (length + 1),
+    }
+    baseline = args.baseline or labels[0]
+    rows = results(contenders, contenders[labels.index(baseline)], tokens)
+    device = torch.cuda.get_device_name() if cuda else f"{platform.machine()} CPU"
+    precision = "fp16" if args.fp16 else "bf16" if args.bf16 else "fp32"
+    setting = (
+        f"{device}, {args.threads} threads, PyTorch {torch.__version__}, {precision}, "
+        f"{args.max_tokens} tokens per training batch, beam {args.beam} over {args.sentences} "
+        f"sentences of {length + 1} tokens, {len(batches['training'])} batches, "
+        f"{args.rounds} rounds"
+    )
+    if args.json:
+        args.json.write_text(json.dumps({"setting": setting, "models": rows}, indent=1) + "\n")
+    tables = [setting, markdown(rows, baseline)]
+    return "\n\n".join(tables + ([targets(contenders, args.suite)] if args.suite else []))
+
+
+def main(argv: Sequence[str] | None = None) -> None:
+    """Print the report; a bad argument ends in one sentence."""
+    args = parser().parse_args(argv)
+    try:
+        print(run(args))
+    except ValueError as error:
+        sys.exit(f"throughput: {' '.join(str(error).split())}")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,1 @@
+"""Commands of the package; each is a thin shell around a function of the library."""

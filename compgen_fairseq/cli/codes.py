@@ -1,0 +1,66 @@
+"""``compgen-codes``: the words of each code of an SQ-Transformer checkpoint."""
+
+import argparse
+import json
+import sys
+
+from compgen_fairseq.modules.vector_quantizer import first_argmax
+
+
+def words_per_code(model) -> dict[str, list[list[str]]]:
+    """The words of each code, most frequent first, on both sides.
+
+    Args:
+        model: an SQ-Transformer with codes.
+
+    Returns:
+        ``{"source": [[word, ...], ...], "target": ...}``, one list per code.
+
+    Raises:
+        ValueError: if the model has no codes.
+    """
+    clusters = {}
+    for name, side in (("source", model.encoder), ("target", model.decoder)):
+        stack, dictionary = side.stack, side.dictionary
+        if stack.quantizer is None:
+            raise ValueError("this model has no codes: it was trained with --quantizer none")
+        codes = stack.type_codes()
+        groups: list[list[str]] = [[] for _ in range(stack.quantizer.weight.size(0))]
+        special = {dictionary.pad(), dictionary.unk(), dictionary.bos()}
+        for index, code in enumerate(codes.tolist()):
+            if index not in special:
+                groups[code].append(dictionary[index])
+        clusters[name] = groups
+    return clusters
+
+
+def main(argv: list[str] | None = None) -> int:
+    """Print the words of each code as text or JSON."""
+    from fairseq import checkpoint_utils
+
+    parser = argparse.ArgumentParser(prog="compgen-codes", description=__doc__)
+    parser.add_argument("checkpoint")
+    parser.add_argument("data", help="the fairseq-preprocess'ed folder with the dictionaries")
+    parser.add_argument("--json", action="store_true", help="print JSON")
+    args = parser.parse_args(argv)
+    try:
+        models, _ = checkpoint_utils.load_model_ensemble(
+            [args.checkpoint], arg_overrides={"data": args.data}
+        )
+        if not hasattr(models[0].encoder, "stack"):
+            raise ValueError(f"{args.checkpoint} holds no sq_transformer model")
+        clusters = words_per_code(models[0])
+    except (ValueError, OSError) as error:
+        print(f"compgen-codes: {error}", file=sys.stderr)
+        return 1
+    if args.json:
+        print(json.dumps(clusters, ensure_ascii=False, indent=1))
+        return 0
+    for name, groups in clusters.items():
+        for code, words in enumerate(groups):
+            print(f"{name}\t{code}\t{' '.join(words)}")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

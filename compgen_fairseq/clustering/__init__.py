@@ -1,0 +1,1 @@
+"""Word classes from corpus statistics."""

@@ -1,0 +1,78 @@
+"""What current PyTorch and NumPy need from fairseq: the only place that works around fairseq."""
+
+import argparse
+import functools
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+import torch
+from fairseq.data import data_utils
+
+
+def apply() -> None:
+    """Mend everything below; calling it again changes nothing."""
+    keep_the_last_batch()
+    trust_what_checkpoints_hold()
+
+
+def keep_the_last_batch() -> None:
+    """Make ``data_utils.batch_by_size`` return every index it is given.
+
+    fairseq drops the last batch when its size is no multiple of
+    ``--required-batch-size-multiple`` (8 by default), so that training, validation, generation
+    and interactive use each lose up to 7 sentences; without any index it fails instead.  Every
+    caller in fairseq looks the function up in its module, hence one replacement reaches them all.
+    """
+    if hasattr(data_utils.batch_by_size, "__wrapped__"):
+        return
+    data_utils.batch_by_size = _without_loss(data_utils.batch_by_size)
+
+
+def _without_loss(batch_by_size: Callable[..., list[Any]]) -> Callable[..., list[Any]]:
+    @functools.wraps(batch_by_size)
+    def batch_all_by_size(
+        indices: Sequence[int] | np.ndarray,
+        num_tokens_fn: Callable[[int], int],
+        num_tokens_vec: Sequence[int] | np.ndarray | None = None,
+        max_tokens: int | None = None,
+        max_sentences: int | None = None,
+        required_batch_size_multiple: int = 1,
+        fixed_shapes: Sequence[tuple[int, int]] | None = None,
+    ) -> list[Any]:
+        if not isinstance(indices, np.ndarray):
+            indices = np.fromiter(indices, dtype=np.int64, count=-1)
+        if len(indices) == 0:
+            return []
+
+        def batches(start: int, multiple: int) -> list[Any]:
+            return batch_by_size(
+                indices[start:],
+                num_tokens_fn,
+                num_tokens_vec=None if num_tokens_vec is None else num_tokens_vec[start:],
+                max_tokens=max_tokens,
+                max_sentences=max_sentences,
+                required_batch_size_multiple=multiple,
+                fixed_shapes=fixed_shapes,
+            )
+
+        kept = batches(0, required_batch_size_multiple)
+        n_kept = sum(map(len, kept))
+        return kept if n_kept == len(indices) else kept + batches(n_kept, 1)
+
+    return batch_all_by_size
+
+
+def trust_what_checkpoints_hold() -> None:
+    """Let PyTorch's safe loader read fairseq's own checkpoints.
+
+    PyTorch >= 2.6 unpickles only tensors and plain containers unless told which other types are
+    harmless.  fairseq also stores the model's options (``argparse.Namespace``) and, with
+    ``--eval-bleu``, NumPy arrays of counts: integers, or floats once summed over workers.
+    Whatever else a checkpoint names is still refused.
+    """
+    rebuild_array: Any = np.zeros(0).__reduce__()[0]
+    counts = [type(np.dtype(np.int64)), type(np.dtype(np.float64))]
+    torch.serialization.add_safe_globals(
+        [argparse.Namespace, rebuild_array, np.ndarray, np.dtype, *counts]
+    )

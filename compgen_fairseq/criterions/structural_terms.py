@@ -1,0 +1,119 @@
+"""The structural loss terms, one function each.
+
+Each returns a sum and the number of things summed, so that the mean can be taken over all
+data-parallel workers. B sentences, T positions, D width, K codes, N predicted positions.
+"""
+
+from dataclasses import dataclass
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor
+
+from compgen_fairseq.modules.structural_outputs import SideOutputs
+from compgen_fairseq.modules.vector_quantizer import code_logits
+
+Term = tuple[Tensor, Tensor]
+
+
+@dataclass(frozen=True)
+class LossWeights:
+    """The weight of each term; the defaults of a recipe are those of the published runs."""
+
+    mmi_cross_entropy: float = 0.1
+    mmi_entropy: float = 0.1
+    encoder_commitment: float = 0.1
+    decoder_commitment: float = 0.1
+    encoder_code_prediction: float = 0.5
+    decoder_code_prediction: float = 0.5
+    encoder_code_attraction: float = 0.1
+    decoder_code_attraction: float = 0.1
+    srl_mse: float = 0.0
+    code_stream_predicts: bool = False  # which stream feeds code prediction and attraction
+
+
+RECIPES = {
+    "scan": LossWeights(),
+    "cogs": LossWeights(
+        decoder_commitment=0.0,
+        decoder_code_prediction=0.1,
+        decoder_code_attraction=0.01,
+        srl_mse=0.001,
+        code_stream_predicts=True,
+    ),
+    "cognition": LossWeights(
+        decoder_commitment=0.0,
+        decoder_code_prediction=0.1,
+        decoder_code_attraction=0.01,
+        srl_mse=0.01,
+        code_stream_predicts=True,
+    ),
+}
+
+
+def mmi_cross_entropy(posterior: Tensor, prior: Tensor) -> Term:
+    """``H(q, p) = mean of -sum_z q(z|x) log p(z|context)`` (paper, equation 12).
+
+    Args:
+        posterior, prior: logits ``(N, K)``; the gradient flows into both.
+    """
+    q = F.softmax(posterior.float(), dim=-1)
+    log_p = F.log_softmax(prior.float(), dim=-1)
+    return -(q * log_p).sum(), count(posterior[:, 0])
+
+
+def mean_posterior(side: SideOutputs) -> tuple[Tensor, Tensor]:
+    """The sum of ``q(z|x)`` over the side's tokens, ``(K,)``, and their number (equation 12)."""
+    q = F.softmax(side.posterior.float(), dim=-1) * side.keep.unsqueeze(-1)
+    return q.sum(dim=(0, 1)), side.keep.sum()
+
+
+def entropy(mean: Tensor) -> Tensor:
+    """``H(Z) = -sum_z q'(z) log q'(z)`` of the marginal ``q'``, ``(K,)`` (equation 12)."""
+    return torch.special.entr(mean).sum()
+
+
+def commitment(side: SideOutputs) -> Term:
+    """Mean squared difference of each embedding and its code, the code held fixed."""
+    nearest = F.embedding(side.codes, side.codebook).detach()
+    return masked_squares(side.embeddings, nearest, side.keep)
+
+
+def code_prediction(side: SideOutputs, code_stream: bool) -> Term:
+    """Cross-entropy of the next token's code, with minus the squared distances of the last layer's
+    output to the codes as logits (paper, appendix A.5)."""
+    logits = code_logits(final_stream(side, code_stream)[side.next_keep], side.codebook)
+    targets = side.next_codes[side.next_keep]
+    return F.cross_entropy(logits, targets, reduction="sum"), count(targets)
+
+
+def code_attraction(side: SideOutputs, code_stream: bool) -> Term:
+    """Mean squared difference of the last layer's output and the code nearest to it, held fixed."""
+    final = final_stream(side, code_stream)
+    nearest = F.embedding(code_logits(final, side.codebook).argmax(-1), side.codebook).detach()
+    return masked_squares(final, nearest, side.keep)
+
+
+def srl_mse(side: SideOutputs) -> Term:
+    """Mean squared difference of the word stream and the code stream, held fixed, summed over the
+    layers (paper, section 3.3)."""
+    total = side.embeddings.new_zeros((), dtype=torch.float32)
+    for streams in side.layers:
+        total = total + masked_squares(streams[-1], streams[0].detach(), side.keep)[0]
+    return total, side.keep.sum()
+
+
+def final_stream(side: SideOutputs, code_stream: bool) -> Tensor:
+    """The last layer's output of one stream, ``(B, T, D)``; the word stream where it is alone."""
+    return side.final[0 if code_stream else -1]
+
+
+def masked_squares(x: Tensor, y: Tensor, keep: Tensor) -> Term:
+    """Squared difference, mean over the width, summed over the kept positions."""
+    squares = (x.float() - y.float()).square().mean(-1)
+    return (squares * keep).sum(), keep.sum()
+
+
+def count(x: Tensor) -> Tensor:
+    """The number of elements, as a tensor."""
+    return torch.tensor(x.numel(), device=x.device)

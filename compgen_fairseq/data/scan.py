@@ -1,0 +1,337 @@
+"""SCAN: its grammar, its meaning, its splits and their primitive augmentation.
+
+SCAN (Lake & Baroni, 2018, "Generalization without systematicity") pairs every command of a small
+finite grammar with the actions it asks for::
+
+    C -> S and S | S after S | S
+    S -> V twice | V thrice | V
+    V -> U | U X | U opposite X | U around X | turn X | turn opposite X | turn around X
+    U -> walk | look | run | jump          X -> left | right
+
+The grammar alone reproduces every split that is defined by a rule; ``simple`` (a random split) and
+the few-shot ``jump_numN`` splits are read from the publisher's files. Generated pairs come in
+grammar order, pairs from files in the order of the files.
+
+Run as a program, this file writes a split as parallel text; it needs the standard library only.
+The default validation set, ``test20``, is *a part of the test set* (an out-of-distribution
+development set): say so wherever a number that it helped to choose is reported.
+"""
+
+from __future__ import annotations
+
+import argparse
+import hashlib
+import itertools
+import json
+import os
+import random
+import tempfile
+from collections.abc import Callable, Sequence
+from functools import cache, partial
+from pathlib import Path
+from typing import NamedTuple, NoReturn
+
+VERBS = ("walk", "look", "run", "jump")
+TURNS = {"left": "I_TURN_LEFT", "right": "I_TURN_RIGHT"}
+TIMES = {"twice": 2, "thrice": 3}
+GRAMMAR_WORDS = {"turn", "opposite", "around", "and", "after", *TURNS, *TIMES}
+
+
+class Pair(NamedTuple):
+    """A command and its actions, both as words separated by one space."""
+
+    command: str
+    actions: str
+
+
+class Split(NamedTuple):
+    """The training and the test pairs of one split."""
+
+    train: list[Pair]
+    test: list[Pair]
+
+
+@cache
+def _interpret_clause(clause: str) -> tuple[str, ...]:
+    """The actions of a command without ``and`` and ``after`` (S in the grammar)."""
+    words = clause.split(" ")
+    times = TIMES[words.pop()] if words[-1] in TIMES else 1
+    match words:
+        case ["turn", _, *_]:
+            verb: tuple[str, ...] = ()
+        case [name, *_] if name.isalnum() and name not in GRAMMAR_WORDS:
+            verb = (f"I_{name.upper()}",)
+        case _:
+            raise ValueError(f"Not a SCAN command: {clause!r}.")
+    match words[1:]:
+        case []:
+            actions = verb
+        case [side] if side in TURNS:
+            actions = (TURNS[side], *verb)
+        case ["opposite", side] if side in TURNS:
+            actions = (TURNS[side], TURNS[side], *verb)
+        case ["around", side] if side in TURNS:
+            actions = (TURNS[side], *verb) * 4
+        case _:
+            raise ValueError(f"Not a SCAN command: {clause!r}.")
+    return actions * times
+
+
+def interpret(command: str) -> str:
+    """The actions of ``command`` (Lake & Baroni, 2018, supplement).
+
+    Any word that the grammar does not use itself is taken for a verb: ``walk1`` means ``I_WALK1``.
+
+    Raises:
+        ValueError: the grammar does not derive ``command``.
+    """
+    first, after, second = command.partition(" after ")
+    if after:
+        return " ".join(_interpret_clause(second) + _interpret_clause(first))
+    first, both, second = command.partition(" and ")
+    if both:
+        return " ".join(_interpret_clause(first) + _interpret_clause(second))
+    return " ".join(_interpret_clause(command))
+
+
+def generate(verbs: Sequence[str] = VERBS) -> list[Pair]:
+    """Every command of the grammar over ``verbs``, in grammar order (20,910 for SCAN's own)."""
+    sides = [f"{manner}{side}" for manner in ("", "opposite ", "around ") for side in TURNS]
+    phrases = [*verbs, *(f"{head} {side}" for head in (*verbs, "turn") for side in sides)]
+    clauses = [f"{phrase}{times}" for phrase in phrases for times in ("", " twice", " thrice")]
+    joined = (
+        f"{first} {word} {second}"
+        for word in ("and", "after")
+        for first, second in itertools.product(clauses, repeat=2)
+    )
+    return [Pair(command, interpret(command)) for command in itertools.chain(clauses, joined)]
+
+
+def _contains(command: str, phrase: str) -> bool:
+    return f" {phrase} " in f" {command} "
+
+
+def _divide(pairs: Sequence[Pair], held_out: Callable[[Pair], bool]) -> Split:
+    return Split([p for p in pairs if not held_out(p)], [p for p in pairs if held_out(p)])
+
+
+def _add_primitive(primitive: str, copies: int) -> Split:
+    """Test: ``primitive`` in use. Train: the rest, and ``primitive`` itself ``copies`` times."""
+    atom = Pair(primitive, interpret(primitive))
+    pairs = [pair for pair in generate() if pair != atom]
+    train, test = _divide(pairs, lambda pair: _contains(pair.command, primitive))
+    return Split([*train, *[atom] * copies], test)
+
+
+def _template(template: str, verbs: Sequence[str] = VERBS) -> Split:
+    """Test: a verb of ``verbs`` with ``template``; ``turn`` with it is in neither part."""
+    pairs = [pair for pair in generate() if not _contains(pair.command, f"turn {template}")]
+    phrases = [f"{verb} {template}" for verb in verbs]
+    return _divide(pairs, lambda pair: any(_contains(pair.command, p) for p in phrases))
+
+
+def _length(longest: int) -> Split:
+    """Train: at most ``longest`` actions. Test: more."""
+    return _divide(generate(), lambda pair: len(pair.actions.split(" ")) > longest)
+
+
+# Lake & Baroni (2018): addjump, addturnleft, length. Loula et al. (2018): the templates.
+RULES: dict[str, Callable[[], Split]] = {
+    "addjump": partial(_add_primitive, "jump", copies=1467),
+    "addturnleft": partial(_add_primitive, "turn left", copies=2189),
+    "right": partial(_template, "right"),
+    "opposite_right": partial(_template, "opposite right"),
+    "around_right": partial(_template, "around right"),
+    "jump_around_right": partial(_template, "around right", verbs=("jump",)),
+    "length": partial(_length, longest=22),
+}
+
+
+# SHA-256 of the publisher's training file followed by the test file.
+OFFICIAL = {
+    "simple": "94781726d0f378911230b9c6702711318e919ea237c4311550f9e0a3841fd479",
+    "jump_num1": "bce026eefc6dfc5776e300b5f9bc9f034570b877aec323c536cf91b81a27a2da",
+    "jump_num2": "499654e8d53cce2d1c2fb03b8ab53c4d92aa54c14c9da4d96fdfa22ed471f8d9",
+    "jump_num4": "34ad99314ce4011c4925b73e1bccb7beddc6281e0bc1f7ba35e45abba057998c",
+    "jump_num8": "49b35662cc918cf6c4e4fabaaff383963ff4eecdecc67d024e078e0b6cf4a285",
+    "jump_num16": "0139edac441618e697d37197d19677a61a0da018f174e88c53113864611de290",
+    "jump_num32": "0616bd7a5228f466f175a442921e4f11f6600f2569dae3c6721dad6fd894a432",
+}
+SPLITS = (*RULES, *OFFICIAL)
+
+
+def _official_path(name: str, part: str) -> str:
+    if name == "simple":
+        return f"simple_split/tasks_{part}_simple.txt"
+    folder = "add_prim_split/with_additional_examples"
+    return f"{folder}/tasks_{part}_addprim_complex_{name}_rep1.txt"
+
+
+def read_official(path: Path | str) -> list[Pair]:
+    """The pairs of one of the publisher's files, whose lines read ``IN: command OUT: actions``.
+
+    Raises:
+        ValueError: a line that is not of that form.
+    """
+    pairs = []
+    for number, line in enumerate(Path(path).read_text(encoding="utf-8").splitlines(), start=1):
+        command, out, actions = line.removeprefix("IN: ").partition(" OUT: ")
+        if not (line.startswith("IN: ") and out):
+            raise ValueError(f"{path}, line {number} is not of the form 'IN: ... OUT: ...'.")
+        pairs.append(Pair(command.strip(), actions.strip()))
+    return pairs
+
+
+def split(name: str, data: Path | str | None = None) -> Split:
+    """The training and test pairs of the split ``name`` (one of ``SPLITS``).
+
+    Args:
+        name: a split of ``RULES``, which is generated, or of ``OFFICIAL``, which is read.
+        data: the folder of the publisher's files (a clone of github.com/brendenlake/SCAN) or one
+            with that folder in it as ``scan``; by default the environment's ``COMPGEN_DATA``.
+
+    Raises:
+        ValueError: no such split, or a file that is not the publisher's.
+        FileNotFoundError: a file that is needed is not there.
+    """
+    if name in RULES:
+        return RULES[name]()
+    if name not in OFFICIAL:
+        raise ValueError(f"There is no SCAN split {name!r}; there are {', '.join(SPLITS)}.")
+    data = data or os.environ.get("COMPGEN_DATA")
+    hint = "set COMPGEN_DATA to the folder that holds scan/, or name the folder of the SCAN files"
+    if not data:
+        raise FileNotFoundError(f"The SCAN split {name} is read from the official files: {hint}.")
+    root = Path(data, "scan") if Path(data, "scan").is_dir() else Path(data)
+    paths = [root / _official_path(name, part) for part in ("train", "test")]
+    for path in paths:
+        if not path.is_file():
+            raise FileNotFoundError(f"The SCAN file {path} is missing: {hint}.")
+    if hashlib.sha256(b"".join(p.read_bytes() for p in paths)).hexdigest() != OFFICIAL[name]:
+        raise ValueError(f"The files of {name} in {root} are not the official ones (checksum).")
+    return Split(read_official(paths[0]), read_official(paths[1]))
+
+
+def augment(n: int, atomic_copies: int = 1000) -> list[Pair]:
+    """The add-jump training set with ``n``-fold primitive augmentation (Jiang et al., 2022).
+
+    Each primitive x gets ``n`` mutated copies x1, x2, ... The set holds the whole grammar over
+    walk, look, run and their copies, ``jump`` once, and the bare command of each of the
+    4 (n + 1) primitives ``atomic_copies`` times more: n = 2 gives 85,905 + 1 + 12,000 pairs.
+
+    Raises:
+        ValueError: ``n`` below 1 or ``atomic_copies`` below 0.
+    """
+    if n < 1 or atomic_copies < 0:
+        raise ValueError(
+            f"Augmentation needs n >= 1 and atomic_copies >= 0, not {n} and {atomic_copies}."
+        )
+    family = {verb: [verb, *(f"{verb}{i}" for i in range(1, n + 1))] for verb in VERBS}
+    known = [verb for source in VERBS if source != "jump" for verb in family[source]]
+    primitives = [Pair(verb, interpret(verb)) for verb in itertools.chain(*family.values())]
+    atoms = [pair for pair in primitives for _ in range(atomic_copies)]
+    return [*generate(known), Pair("jump", interpret("jump")), *atoms]
+
+
+def hold_out(
+    pairs: Sequence[Pair], size: int | None = None, seed: int = 1
+) -> tuple[list[Pair], list[Pair]]:
+    """A random choice of ``size`` pairs (by default a fifth, rounded down) and the others.
+
+    Both keep the order of ``pairs``.
+
+    Raises:
+        ValueError: ``size`` leaves one side empty.
+    """
+    size = len(pairs) // 5 if size is None else size
+    if not 1 <= size < len(pairs):
+        raise ValueError(f"The validation set must have 1 to {len(pairs) - 1} pairs, not {size}.")
+    chosen = set(random.Random(seed).sample(range(len(pairs)), size))
+    return (
+        [pair for index, pair in enumerate(pairs) if index in chosen],
+        [pair for index, pair in enumerate(pairs) if index not in chosen],
+    )
+
+
+def write(parts: dict[str, Sequence[Pair]], destination: Path) -> None:
+    """Write each part as ``part.src`` (commands) and ``part.tgt`` (actions), all or none."""
+    destination.mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryDirectory(dir=destination, prefix=".scan-") as folder:
+        for part, pairs in parts.items():
+            for side, lines in zip(("src", "tgt"), zip(*pairs, strict=True), strict=True):
+                text = "".join(f"{line}\n" for line in lines)
+                Path(folder, f"{part}.{side}").write_text(text, encoding="utf-8")
+        for path in sorted(Path(folder).iterdir()):
+            path.replace(destination / path.name)
+
+
+class _Parser(argparse.ArgumentParser):
+    """An argument parser whose errors are one sentence."""
+
+    def error(self, message: str) -> NoReturn:
+        self.exit(2, f"{self.prog}: {message}\n")
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = _Parser(
+        prog="scan.py", description="Write a SCAN split as {train,valid,test}.{src,tgt}."
+    )
+    add = parser.add_argument
+    add("split", metavar="SPLIT", choices=SPLITS, help=", ".join(SPLITS))
+    add("destination", metavar="DEST", type=Path, help="folder for the files")
+    add("--augment", type=int, metavar="N", help="addjump only: N mutated copies of each primitive")
+    add(
+        "--atomic-copies",
+        type=int,
+        metavar="N",
+        help="with --augment: extra copies of each bare primitive (default: 1000)",
+    )
+    add(
+        "--valid",
+        choices=("test20", "train20"),
+        default="test20",
+        help="validation set: a random 20%% of the test set, which keeps it (test20, the default),"
+        " or of the training set, which loses it (train20)",
+    )
+    add("--valid-size", type=int, metavar="N", help="this many validation pairs, not 20%%")
+    add("--seed", type=int, default=1, help="chooses the validation set (default: 1)")
+    add(
+        "--data",
+        type=Path,
+        metavar="FOLDER",
+        help="the official SCAN files, which simple and jump_numN need (default: $COMPGEN_DATA)",
+    )
+    add("--settings", action="store_true", help="only print what decides the output, as JSON")
+    return parser
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    """The command line."""
+    parser = _parser()
+    args = parser.parse_args(arguments)
+    if args.augment is None and args.atomic_copies is not None:
+        parser.error("--atomic-copies goes with --augment.")
+    if args.augment is not None:
+        if args.split != "addjump":
+            parser.error(f"--augment is for the split addjump only, not for {args.split}.")
+        args.atomic_copies = 1000 if args.atomic_copies is None else args.atomic_copies
+    if args.settings:
+        names = ("split", "augment", "atomic_copies", "valid", "valid_size", "seed")
+        print(json.dumps({name: getattr(args, name) for name in names}))
+        return
+    try:
+        train, test = split(args.split, args.data)
+        if args.augment is not None:
+            train = augment(args.augment, args.atomic_copies)
+        if args.valid == "test20":
+            valid, _ = hold_out(test, args.valid_size, args.seed)
+        else:
+            valid, train = hold_out(train, args.valid_size, args.seed)
+        write({"train": train, "valid": valid, "test": test}, args.destination)
+    except (OSError, ValueError) as error:
+        parser.exit(1, f"{parser.prog}: {error}\n")
+    print(f"{args.destination}: {len(train)} train, {len(valid)} valid, {len(test)} test pairs")
+
+
+if __name__ == "__main__":
+    main()

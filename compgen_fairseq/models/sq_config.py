@@ -1,0 +1,218 @@
+"""Configuration and presets of SQ-Transformer."""
+
+from dataclasses import dataclass, field
+from typing import Any, Optional
+
+from fairseq.dataclass import ChoiceEnum, FairseqDataclass
+
+from compgen_fairseq.modules.code_predictor import CONTEXTS
+from compgen_fairseq.modules.vector_quantizer import SIMILARITIES
+
+
+def option(default: Any, text: str) -> Any:
+    """A configuration field with its help text."""
+    return field(default=default, metadata={"help": text})
+
+
+@dataclass
+class SQTransformerConfig(FairseqDataclass):
+    """Every option of ``--arch sq_transformer``. Sizes default to the paper's CoGnition model."""
+
+    encoder_layers: int = option(6, "number of encoder layers")
+    decoder_layers: int = option(6, "number of decoder layers")
+    encoder_embed_dim: int = option(512, "width of the model (the decoder's is the same)")
+    encoder_ffn_embed_dim: int = option(1024, "inner width of the encoder's FFN")
+    decoder_ffn_embed_dim: int = option(
+        1024, "inner width of the decoder's FFN and of every highway gate"
+    )
+    encoder_attention_heads: int = option(8, "heads in the encoder")
+    decoder_attention_heads: int = option(8, "heads in the decoder")
+    dropout: float = option(0.3, "dropout on embeddings and sublayer outputs")
+    attention_dropout: float = option(0.0, "dropout on attention weights")
+    activation_dropout: float = option(0.0, "dropout after the FFN's ReLU")
+    share_decoder_input_output_embed: bool = option(
+        True, "tie the decoder's input and output embeddings"
+    )
+    share_all_embeddings: bool = option(
+        False, "one embedding table for source and target (needs a joined dictionary)"
+    )
+    max_source_positions: int = option(1024, "longest source sentence, in tokens")
+    max_target_positions: int = option(1024, "longest target sentence, in tokens")
+    attention: ChoiceEnum(["sal", "srl", "plain"]) = option(  # type: ignore[valid-type]
+        "srl",
+        "sal: systematic attention layer (queries and keys from the codes); srl: systematically "
+        "regularized layer; plain: word stream only",
+    )
+    quantizer: Optional[ChoiceEnum(["sovq", "vq", "none"])] = option(  # type: ignore[valid-type]
+        None,
+        "sovq: vector quantization with an MMI objective; vq: without; none: no codes "
+        "(default: sovq with sal and srl, none with plain)",
+    )
+    mmi: Optional[ChoiceEnum(["brown", "tokens", "none"])] = option(  # type: ignore[valid-type]
+        None,
+        "what p(z|context) reads: brown: the context's codes (variational Brown clustering); "
+        "tokens: its word embeddings; none: no MMI term (default: brown with sovq, else none)",
+    )
+    predictor_context: Optional[ChoiceEnum(CONTEXTS)] = option(  # type: ignore[valid-type]
+        None,
+        "context of the source side's p(z|context): one masked position per sentence, or the "
+        "tokens to the left (default: masked with sal, else left)",
+    )
+    predictor_source: ChoiceEnum(["word", "code"]) = option(  # type: ignore[valid-type]
+        "word", "which stream of the encoder's output the target side's p(z|context) reads"
+    )
+    encoder_predictor_layers: int = option(3, "layers of the source side's p(z|context)")
+    decoder_predictor_layers: int = option(6, "layers of the target side's p(z|context)")
+    positions: ChoiceEnum(["relative", "sinusoidal"]) = option(  # type: ignore[valid-type]
+        "relative", "relative position embeddings in self-attention, or sinusoidal absolute ones"
+    )
+    max_relative_distance: int = option(20, "relative distances are clipped to this")
+    ffn_residual: ChoiceEnum(["highway", "add"]) = option(  # type: ignore[valid-type]
+        "highway", "the FFN sublayer's residual connection"
+    )
+    sal_cross_attention: ChoiceEnum(["shared", "paper"]) = option(  # type: ignore[valid-type]
+        "shared",
+        "shared: the code stream queries the encoder's word stream once, for both residuals; "
+        "paper: each stream queries its own (appendix A.5)",
+    )
+    source_codes: int = option(64, "size of the source side's codebook")
+    target_codes: int = option(32, "size of the target side's codebook")
+    ema_decay: Optional[float] = option(
+        None,
+        "decay of the codes' moving average over embeddings, 1 for none "
+        "(default: 0.999 with sal, else 1)",
+    )
+    straight_through: Optional[ChoiceEnum(["yes", "no"])] = option(  # type: ignore[valid-type]
+        None, "pass the code stream's gradient to the embeddings (default: yes with sal, else no)"
+    )
+    posterior: ChoiceEnum(SIMILARITIES) = option(  # type: ignore[valid-type]
+        "distance", "similarity of embeddings and codes in q(z|x)"
+    )
+    posterior_sharpness: float = option(1.0, "factor on the similarities in q(z|x)")
+    posterior_final_sharpness: Optional[float] = option(
+        None,
+        "deterministic annealing: the factor grows geometrically from --posterior-sharpness to "
+        "this until --freeze-codes-after (default: it stays)",
+    )
+    code_classes: ChoiceEnum(["learned", "brown"]) = option(  # type: ignore[valid-type]
+        "learned",
+        "learned: words find their codes by vector quantization, as published; brown: every "
+        "word's code is its class by Brown clustering of the distinct training sentences, fixed "
+        "from the start (no MMI terms, no predictors)",
+    )
+    freeze_codes_after: int = option(
+        0,
+        "fix every type's code for good after this many updates and end the MMI terms "
+        "(0: never, as published)",
+    )
+    loss_recipe: ChoiceEnum(["scan", "cogs", "cognition"]) = option(  # type: ignore[valid-type]
+        "cognition",
+        "whose published weights of the loss terms --criterion structural_cross_entropy uses",
+    )
+
+    def sharpness(self, num_updates: int) -> float:
+        """The factor on the similarities in q(z|x) at an update."""
+        if self.posterior_final_sharpness is None:
+            return self.posterior_sharpness
+        progress = min(num_updates / self.freeze_codes_after, 1.0)
+        ratio = self.posterior_final_sharpness / self.posterior_sharpness
+        return self.posterior_sharpness * ratio**progress
+
+    def resolve(self) -> None:
+        """Fill in the options that follow from others; refuse what can't be.
+
+        Raises:
+            ValueError: on an impossible combination, naming the flags.
+        """
+        sal, plain = self.attention == "sal", self.attention == "plain"
+        if self.quantizer is None:
+            self.quantizer = "none" if plain else "sovq"
+        if self.mmi is None:
+            self.mmi = "brown" if self.quantizer == "sovq" else "none"
+        if self.predictor_context is None:
+            self.predictor_context = "masked" if sal else "left"
+        if self.ema_decay is None:
+            self.ema_decay = 0.999 if sal else 1.0
+        if self.straight_through is None:
+            self.straight_through = "yes" if sal else "no"
+        problems = (
+            (
+                not plain and self.quantizer == "none",
+                f"--attention {self.attention} needs codes: --quantizer sovq or vq, not none",
+            ),
+            (
+                self.quantizer == "sovq" and self.mmi == "none",
+                "--quantizer sovq needs an MMI term: --mmi brown or tokens "
+                "(without one it is --quantizer vq)",
+            ),
+            (
+                self.quantizer != "sovq" and self.mmi != "none",
+                f"--mmi {self.mmi} needs --quantizer sovq, not {self.quantizer}",
+            ),
+            (
+                self.predictor_source == "code" and plain,
+                "--predictor-source code needs a code stream: --attention sal or srl, not plain",
+            ),
+            (
+                self.quantizer == "none" and self.freeze_codes_after > 0,
+                "--freeze-codes-after needs codes: --quantizer sovq or vq, not none",
+            ),
+            (
+                self.code_classes == "brown" and self.quantizer == "none",
+                "--code-classes brown needs codes: --quantizer sovq or vq, not none",
+            ),
+            (
+                self.code_classes == "brown" and self.freeze_codes_after > 0,
+                "--code-classes brown fixes the codes at once: leave out --freeze-codes-after",
+            ),
+            (self.freeze_codes_after < 0, "--freeze-codes-after can't be negative"),
+            (
+                self.posterior_final_sharpness is not None and self.freeze_codes_after == 0,
+                "--posterior-final-sharpness anneals until --freeze-codes-after, which must be set",
+            ),
+            (
+                self.share_all_embeddings and not self.share_decoder_input_output_embed,
+                "--share-all-embeddings ties the decoder's output too",
+            ),
+        )
+        for wrong, message in problems:
+            if wrong:
+                raise ValueError(message)
+
+
+_SEMANTIC_PARSING = {
+    "encoder_layers": 3,
+    "decoder_layers": 3,
+    "encoder_embed_dim": 256,
+    "encoder_ffn_embed_dim": 512,
+    "decoder_ffn_embed_dim": 512,
+    "encoder_attention_heads": 4,
+    "decoder_attention_heads": 4,
+    "decoder_predictor_layers": 2,
+}
+_WMT = {"source_codes": 16, "target_codes": 16}
+
+#: The paper's appendix B.2: sizes, codebooks and variant of each data set.
+PRESETS: dict[str, dict[str, Any]] = {
+    "sq_transformer_scan": {
+        **_SEMANTIC_PARSING,
+        "attention": "sal",
+        "source_codes": 6,
+        "target_codes": 4,
+        "loss_recipe": "scan",
+    },
+    "sq_transformer_cogs": {
+        **_SEMANTIC_PARSING,
+        "source_codes": 32,
+        "target_codes": 16,
+        "loss_recipe": "cogs",
+    },
+    "sq_transformer_cognition": {},
+    "sq_transformer_iwslt_de_en": {
+        **_WMT,
+        "encoder_attention_heads": 4,
+        "decoder_attention_heads": 4,
+    },
+    "sq_transformer_wmt_en_de": dict(_WMT),
+    "sq_transformer_wmt_en_fr": dict(_WMT),
+}

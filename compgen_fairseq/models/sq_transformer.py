@@ -1,0 +1,522 @@
+"""SQ-Transformer: structurally quantized embeddings, systematic attention.
+
+Jiang, Zhou and Bansal (2024), "Inducing Systematicity in Transformers by Attending to Structurally
+Quantized Embeddings".
+"""
+
+import logging
+import math
+from typing import Any
+
+import torch
+import torch.nn as nn
+import torch.nn.functional as F
+from fairseq.dataclass.utils import gen_parser_from_dataclass
+from fairseq.models import (
+    FairseqEncoder,
+    FairseqEncoderDecoderModel,
+    FairseqIncrementalDecoder,
+    register_model,
+    register_model_architecture,
+)
+from fairseq.modules import PositionalEmbedding
+from torch import Tensor
+
+from compgen_fairseq.models.sq_config import PRESETS, SQTransformerConfig
+from compgen_fairseq.modules.code_predictor import CodePredictor, causal_mask, padding_mask
+from compgen_fairseq.modules.structural_outputs import SideOutputs, StructuralOutputs
+from compgen_fairseq.modules.transformer_layer import StreamLayer
+from compgen_fairseq.modules.vector_quantizer import (
+    Quantized,
+    VectorQuantizer,
+    code_logits,
+    first_argmax,
+)
+
+logger = logging.getLogger(__name__)
+
+
+def build_embedding(dictionary, dim: int) -> nn.Embedding:
+    """Embeddings with a deviation of ``dim ** -0.5``, zero for padding."""
+    embedding = nn.Embedding(len(dictionary), dim, dictionary.pad())
+    nn.init.normal_(embedding.weight, std=dim**-0.5)
+    nn.init.zeros_(embedding.weight[dictionary.pad()])
+    return embedding
+
+
+class StreamStack(nn.Module):
+    """What encoder and decoder share: embeddings, codes, layers, and the prior over codes.
+
+    Args:
+        cfg: the resolved configuration.
+        embedding: the side's word embeddings.
+        dictionary: the side's dictionary.
+        decoder: which side this is.
+    """
+
+    def __init__(self, cfg: SQTransformerConfig, embedding: nn.Embedding, dictionary, decoder: bool):
+        super().__init__()
+        side = "decoder" if decoder else "encoder"
+        dim = cfg.encoder_embed_dim
+        self.attention = cfg.attention
+        self.mmi = cfg.mmi
+        self.dropout = cfg.dropout
+        self.embedding = embedding
+        self.scale = math.sqrt(dim)
+        self.eos = dictionary.eos()
+        self.pad = dictionary.pad()
+        heads = getattr(cfg, f"{side}_attention_heads")
+        ffn_dim = getattr(cfg, f"{side}_ffn_embed_dim")
+        longest = cfg.max_target_positions if decoder else cfg.max_source_positions
+        cross = "none"
+        if decoder:
+            cross = "shared" if cfg.attention == "sal" and cfg.sal_cross_attention == "shared" else "own"
+        self.positions = (
+            PositionalEmbedding(longest, dim, self.pad, learned=False)
+            if cfg.positions == "sinusoidal"
+            else None
+        )
+        self.layers = nn.ModuleList(
+            StreamLayer(
+                dim,
+                ffn_dim,
+                cfg.decoder_ffn_embed_dim,
+                heads,
+                cfg.dropout,
+                cfg.attention_dropout,
+                cfg.activation_dropout,
+                relative=cfg.max_relative_distance if cfg.positions == "relative" else None,
+                shared_weights=cfg.attention == "sal",
+                cross=cross,
+                ffn_residual=cfg.ffn_residual,
+            )
+            for _ in range(getattr(cfg, f"{side}_layers"))
+        )
+        self.quantizer: VectorQuantizer | None = None
+        self.predictor: CodePredictor | None = None
+        if cfg.quantizer != "none":
+            self.quantizer = VectorQuantizer(
+                cfg.target_codes if decoder else cfg.source_codes,
+                dim,
+                len(dictionary),
+                cfg.posterior,
+                cfg.posterior_sharpness,
+                cfg.ema_decay,
+                cfg.straight_through == "yes",
+            )
+        if cfg.quantizer == "sovq":
+            self.predictor = CodePredictor(
+                getattr(cfg, f"{side}_predictor_layers"),
+                dim,
+                ffn_dim,
+                heads,
+                cfg.dropout,
+                "left" if decoder else cfg.predictor_context,
+                cross=decoder,
+                start=not decoder,
+            )
+
+    def embed(self, tokens: Tensor) -> Tensor:
+        """Scaled word embeddings with dropout, ``(batch, len)`` -> ``(batch, len, dim)``."""
+        x = self.embedding(tokens) * self.scale
+        return F.dropout(x, self.dropout, self.training)
+
+    def streams(self, x: Tensor, quantized: Quantized | None, positions: Tensor | None) -> Tensor:
+        """Stack the streams: ``(1 or 2, batch, len, dim)``, codes first, words last."""
+        parts = [x] if quantized is None else [quantized.vectors, x]
+        streams = torch.stack(parts)
+        return streams if positions is None else streams + positions
+
+    def needs_codes(self, structural: bool) -> bool:
+        """Whether this pass runs the code stream: SAL always, SRL while training its terms."""
+        return self.attention == "sal" or (self.attention == "srl" and structural)
+
+    @torch.no_grad()
+    def type_codes(self) -> Tensor:
+        """The code of every type of the vocabulary, ``(types,)``."""
+        quantizer = self.quantizer
+        assert quantizer is not None
+        if quantizer.frozen:
+            return quantizer.type_codes
+        embeddings = self.embedding.weight * self.scale
+        return first_argmax(code_logits(embeddings, quantizer.codebook(), quantizer.similarity))
+
+    def freeze_codes(self, codes: Tensor | None = None) -> None:
+        """Fix every type's code for good: the nearest code's, or the given ``(types,)``."""
+        assert self.quantizer is not None
+        self.quantizer.type_codes.copy_(self.type_codes() if codes is None else codes)
+
+
+class SQEncoder(FairseqEncoder):
+    """Encodes the word stream, and the code stream beside it where there is one."""
+
+    def __init__(self, cfg: SQTransformerConfig, dictionary, embedding: nn.Embedding):
+        super().__init__(dictionary)
+        self.stack = StreamStack(cfg, embedding, dictionary, decoder=False)
+        self.longest = cfg.max_source_positions
+
+    def forward(
+        self, src_tokens: Tensor, src_lengths: Tensor | None = None, structural: bool = False, **_: Any
+    ) -> dict[str, Any]:
+        """Encode.
+
+        Args:
+            src_tokens: ``(batch, src_len)``, padded on either side.
+            src_lengths: not needed.
+            structural: also return the tensors of the structural loss terms.
+
+        Returns:
+            ``memory``: the last layer's streams ``(streams, batch, src_len, dim)``;
+            ``memory_mask``: ``(batch, 1, 1, src_len)``; ``side``: :class:`SideOutputs` or None.
+        """
+        stack, quantizer = self.stack, self.stack.quantizer
+        keep = src_tokens.ne(stack.pad)
+        x = stack.embed(src_tokens)
+        quantized, codebook = None, None
+        if quantizer is not None and (structural or stack.needs_codes(structural)):
+            codebook = quantizer.codebook()
+            quantized = quantizer.quantize(x, src_tokens, codebook)
+        positions = None if stack.positions is None else stack.positions(src_tokens)
+        streams = stack.streams(
+            x, quantized if stack.needs_codes(structural) else None, positions
+        )
+        mask = padding_mask(keep, x.dtype)
+        layers = []
+        for layer in stack.layers:
+            streams, _ = layer(streams, mask)
+            layers.append(streams)
+        side = None
+        if structural and quantized is not None:
+            side = SideOutputs(
+                embeddings=x,
+                keep=keep,
+                codes=quantized.codes,
+                posterior=quantized.logits,
+                codebook=codebook,
+                next_codes=quantized.codes.roll(-1, dims=1),
+                next_keep=keep & F.pad(keep, (0, 1))[:, 1:],
+                final=streams,
+                layers=layers,
+            )
+            if stack.predictor is not None and not quantizer.frozen:
+                context = quantized.vectors if stack.mmi == "brown" else x
+                side.prior, predicted = stack.predictor(
+                    context, keep, src_tokens.eq(stack.eos), codebook
+                )
+                side.predicted = quantized.logits[predicted]
+        return {"memory": streams, "memory_mask": mask, "side": side}
+
+    def reorder_encoder_out(self, encoder_out: dict[str, Any], new_order: Tensor) -> dict[str, Any]:
+        """Select sentences by ``new_order``, ``(new_batch,)``."""
+        return {
+            "memory": encoder_out["memory"].index_select(1, new_order),
+            "memory_mask": encoder_out["memory_mask"].index_select(0, new_order),
+            "side": None,
+        }
+
+    def max_positions(self) -> int:
+        return self.longest
+
+
+class SQDecoder(FairseqIncrementalDecoder):
+    """Decodes both streams; word logits come from the word stream."""
+
+    def __init__(self, cfg: SQTransformerConfig, dictionary, embedding: nn.Embedding):
+        super().__init__(dictionary)
+        self.stack = StreamStack(cfg, embedding, dictionary, decoder=True)
+        self.longest = cfg.max_target_positions
+        self.predictor_stream = -1 if cfg.predictor_source == "word" else 0
+        self.output = nn.Linear(cfg.encoder_embed_dim, len(dictionary), bias=False)
+        if cfg.share_decoder_input_output_embed:
+            self.output.weight = embedding.weight
+        else:
+            nn.init.normal_(self.output.weight, std=cfg.encoder_embed_dim**-0.5)
+
+    def forward(
+        self,
+        prev_output_tokens: Tensor,
+        encoder_out: dict[str, Any] | None = None,
+        incremental_state: dict[str, dict[str, Tensor | None]] | None = None,
+        structural: bool = False,
+        features_only: bool = False,
+        need_attention: bool = False,
+        **_: Any,
+    ) -> tuple[Tensor, dict[str, Any]]:
+        """Decode.
+
+        Args:
+            prev_output_tokens: ``(batch, len)``; with ``incremental_state`` only the last column
+                is new.
+            encoder_out: what :meth:`SQEncoder.forward` returned.
+            incremental_state: fairseq's dictionary of cached states.
+            structural: also return the tensors of the structural loss terms.
+            features_only: return features instead of logits.
+            need_attention: also return the cross-attention.
+
+        Returns:
+            logits ``(batch, len, vocabulary)`` and a dictionary with ``attn`` (a list with the last
+            layer's cross-attention, mean over heads, ``(batch, len, src_len)``, or None) and
+            ``structural``.
+        """
+        assert encoder_out is not None
+        stack, quantizer = self.stack, self.stack.quantizer
+        tokens, mask, caches = prev_output_tokens, None, self._caches(incremental_state)
+        positions = (
+            None if stack.positions is None else stack.positions(tokens, incremental_state)
+        )
+        if caches is not None:
+            tokens = tokens[:, -1:]
+        x = stack.embed(tokens)
+        keep = tokens.ne(stack.pad)
+        if caches is None:
+            mask = causal_mask(x.size(1), x)
+            if not bool(keep[:, 0].all()):  # padding on the left is not hidden by the causal mask
+                mask = (mask + padding_mask(keep, x.dtype)).clamp(min=torch.finfo(x.dtype).min)
+        quantized, codebook = None, None
+        if quantizer is not None and (structural or stack.needs_codes(structural)):
+            codebook = quantizer.codebook()
+            quantized = quantizer.quantize(x, tokens, codebook)
+        streams = stack.streams(
+            x, quantized if stack.needs_codes(structural) else None, positions
+        )
+        memory, memory_mask = encoder_out["memory"], encoder_out["memory_mask"]
+        memory_streams = memory[-streams.size(0) :]
+        layers, weights = [], None
+        for i, layer in enumerate(stack.layers):
+            streams, weights = layer(
+                streams,
+                mask,
+                memory_streams,
+                memory_mask,
+                None if caches is None else caches[i],
+                need_attention and i + 1 == len(stack.layers),
+            )
+            layers.append(streams)
+        self._save(incremental_state, caches)
+        side = None
+        if structural and quantized is not None:
+            following, next_keep = next_positions(keep)
+            side = SideOutputs(
+                embeddings=x,
+                keep=keep,
+                codes=quantized.codes,
+                posterior=quantized.logits,
+                codebook=codebook,
+                next_codes=quantized.codes.gather(1, following),
+                next_keep=next_keep,
+                final=streams,
+                layers=layers,
+            )
+            if stack.predictor is not None and not quantizer.frozen:
+                context = quantized.vectors if stack.mmi == "brown" else x
+                side.prior, predicted = stack.predictor(
+                    context,
+                    keep,
+                    tokens.eq(stack.eos),
+                    codebook,
+                    memory[self.predictor_stream],
+                    memory_mask,
+                )
+                index = following.unsqueeze(-1).expand_as(quantized.logits)
+                side.predicted = quantized.logits.gather(1, index)[predicted]
+        attention = None if weights is None else weights.mean(dim=1)
+        extra = {"attn": [attention], "structural": side}
+        features = streams[-1]
+        return (features if features_only else self.output(features)), extra
+
+    def extract_features(self, prev_output_tokens: Tensor, **kwargs: Any):
+        """The last layer's word stream ``(batch, len, dim)`` and the same dictionary."""
+        return self.forward(prev_output_tokens, features_only=True, **kwargs)
+
+    def output_layer(self, features: Tensor) -> Tensor:
+        """``(..., dim)`` -> ``(..., vocabulary)``."""
+        return self.output(features)
+
+    _STATE = "sq_transformer.caches"
+
+    def _caches(self, incremental_state) -> list[dict[str, Tensor]] | None:
+        if incremental_state is None:
+            return None
+        saved = incremental_state.get(self._STATE, {})
+        caches: list[dict[str, Tensor]] = [{} for _ in self.stack.layers]
+        for name, tensor in saved.items():
+            layer, key = name.split(".")
+            caches[int(layer)][key] = tensor
+        return caches
+
+    def _save(self, incremental_state, caches) -> None:
+        if caches is not None:
+            incremental_state[self._STATE] = {
+                f"{i}.{key}": tensor for i, cache in enumerate(caches) for key, tensor in cache.items()
+            }
+
+    def reorder_incremental_state(self, incremental_state, new_order: Tensor) -> None:
+        """Follow the beams. A sentence's beams share the encoder's keys and values, so those move
+        only when sentences leave the batch."""
+        saved = incremental_state.get(self._STATE)
+        if saved is None:
+            return
+        copies = {}
+        for name, tensor in saved.items():
+            batch = saved[name.split(".")[0] + ".key"].size(0)
+            if ".memory_" in name:
+                factor = tensor.size(0) // batch
+                if new_order.numel() == batch:
+                    copies[name] = tensor
+                    continue
+                parts = tensor.view(factor, batch, *tensor.shape[1:])
+                copies[name] = parts.index_select(1, new_order).flatten(0, 1)
+            else:
+                copies[name] = tensor.index_select(0, new_order)
+        incremental_state[self._STATE] = copies
+
+    def max_positions(self) -> int:
+        return self.longest
+
+
+def next_positions(keep: Tensor) -> tuple[Tensor, Tensor]:
+    """Where each target token stands among ``prev_output_tokens``.
+
+    The targets are the previous outputs moved one to the left, with the end of the sentence, which
+    starts ``prev_output_tokens``, at the end.
+
+    Args:
+        keep: non-pad positions of ``prev_output_tokens``, ``(batch, len)``, bool.
+
+    Returns:
+        for each position the index of its target, ``(batch, len)``, and which of them count.
+    """
+    length = keep.size(1)
+    index = torch.arange(1, length + 1, device=keep.device).expand(keep.shape)
+    last = ~F.pad(keep, (0, 1))[:, 1:]
+    first = keep.to(torch.uint8).argmax(-1, keepdim=True)
+    return torch.where(last, first, index.clamp(max=length - 1)), keep
+
+
+@register_model("sq_transformer", dataclass=SQTransformerConfig)
+class SQTransformerModel(FairseqEncoderDecoderModel):
+    """SQ-Transformer with SAL or SRL, its ablations, and the plain backbone."""
+
+    encoder: SQEncoder
+    decoder: SQDecoder
+
+    def __init__(self, cfg: SQTransformerConfig, encoder: SQEncoder, decoder: SQDecoder):
+        super().__init__(encoder, decoder)
+        self.cfg = cfg
+        self._warned = False
+
+    @classmethod
+    def add_args(cls, parser) -> None:
+        """Add the flags; defaults are left to the architecture presets."""
+        gen_parser_from_dataclass(parser, SQTransformerConfig(), delete_default=True)
+
+    @classmethod
+    def build_model(cls, cfg, task) -> "SQTransformerModel":
+        """Build the model for a task with two dictionaries.
+
+        Raises:
+            ValueError: on options that can't go together.
+        """
+        names = SQTransformerConfig.__dataclass_fields__
+        resolved = SQTransformerConfig(**{n: getattr(cfg, n) for n in names if hasattr(cfg, n)})
+        resolved.resolve()
+        source, target = task.source_dictionary, task.target_dictionary
+        dim = resolved.encoder_embed_dim
+        source_embedding = build_embedding(source, dim)
+        if resolved.share_all_embeddings:
+            if source != target:
+                raise ValueError(
+                    "--share-all-embeddings needs one dictionary for both sides: "
+                    "run fairseq-preprocess with --joined-dictionary"
+                )
+            target_embedding = source_embedding
+        else:
+            target_embedding = build_embedding(target, dim)
+        encoder = SQEncoder(resolved, source, source_embedding)
+        decoder = SQDecoder(resolved, target, target_embedding)
+        return cls(resolved, encoder, decoder)
+
+    def forward(self, src_tokens, src_lengths, prev_output_tokens, structural=False, **kwargs):
+        """Run encoder and decoder.
+
+        Args:
+            src_tokens: ``(batch, src_len)``.
+            src_lengths: ``(batch,)``.
+            prev_output_tokens: ``(batch, len)``.
+            structural: also return the tensors of the structural loss terms, as
+                :class:`StructuralOutputs` under ``structural`` in the second result.
+
+        Returns:
+            logits ``(batch, len, vocabulary)`` and a dictionary.
+        """
+        if self.training and self.missing_classes() is not None:
+            raise RuntimeError(
+                "--code-classes brown: the classes come from --task compgen_translation, "
+                "which this run does not use"
+            )
+        if self.training and not structural and self.cfg.quantizer != "none" and not self._warned:
+            self._warned = True
+            logger.warning(
+                "this criterion trains none of the structural terms of sq_transformer (codes, MMI, "
+                "SRL): use --criterion structural_cross_entropy to train them"
+            )
+        encoder_out = self.encoder(src_tokens, src_lengths=src_lengths, structural=structural)
+        logits, extra = self.decoder(
+            prev_output_tokens, encoder_out=encoder_out, structural=structural, **kwargs
+        )
+        side = extra["structural"]
+        if side is not None:
+            extra["structural"] = StructuralOutputs(
+                encoder_out["side"], side, self.encoder.stack.quantizer.frozen
+            )
+        return logits, extra
+
+    def missing_classes(self) -> tuple[int, int] | None:
+        """How many classes of source and target types are still to be handed to
+        :meth:`assign_classes`; None when none are (the task asks before each epoch)."""
+        quantizer = self.encoder.stack.quantizer
+        if self.cfg.code_classes == "learned" or quantizer is None or quantizer.frozen:
+            return None
+        return self.cfg.source_codes, self.cfg.target_codes
+
+    def assign_classes(self, source: Tensor, target: Tensor) -> None:
+        """Fix the code of every type: ``(source types,)`` and ``(target types,)``, long."""
+        self.encoder.stack.freeze_codes(source)
+        self.decoder.stack.freeze_codes(target)
+
+    def update_codebooks(self, outputs: StructuralOutputs, count: bool = True) -> None:
+        """Move the codebooks by EMA; called once per training step on every worker.
+
+        Args:
+            outputs: what :meth:`forward` returned for the step.
+            count: False for a dummy batch, whose tokens don't count.
+        """
+        for stack, side in ((self.encoder.stack, outputs.source), (self.decoder.stack, outputs.target)):
+            stack.quantizer.update_ema(side.embeddings, side.codes, side.keep & count)
+
+    def set_num_updates(self, num_updates: int) -> None:
+        """Anneal the posterior; freeze the codes when their time has come."""
+        super().set_num_updates(num_updates)
+        freeze = 0 < self.cfg.freeze_codes_after <= num_updates
+        for name, stack in (("source", self.encoder.stack), ("target", self.decoder.stack)):
+            if stack.quantizer is not None:
+                stack.quantizer.sharpness = self.cfg.sharpness(num_updates)
+                if freeze and not stack.quantizer.frozen:
+                    stack.freeze_codes()
+                    logger.info("%s codes frozen at update %d", name, num_updates)
+
+    def max_positions(self) -> tuple[int, int]:
+        return self.encoder.max_positions(), self.decoder.max_positions()
+
+
+def _register_preset(name: str, preset: dict[str, Any]) -> None:
+    def architecture(args) -> None:
+        for key, value in preset.items():
+            if not hasattr(args, key):
+                setattr(args, key, value)
+
+    register_model_architecture("sq_transformer", name)(architecture)
+
+
+for _name, _preset in PRESETS.items():
+    _register_preset(_name, _preset)

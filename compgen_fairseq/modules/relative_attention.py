@@ -1,0 +1,105 @@
+"""Multi-head attention with Shaw relative positions for keys and values.
+
+Source: Shaw et al. (2018), "Self-Attention with Relative Position Representations".
+"""
+
+import torch
+import torch.nn as nn
+import torch.nn.functional as F
+from torch import Tensor
+
+
+class RelativePositions(nn.Module):
+    """One pair of tables of relative position embeddings, shared by the heads of a layer.
+
+    Args:
+        head_dim: width of one head.
+        max_distance: distances are clipped to ``[-max_distance, max_distance]``.
+        dropout: dropout on the looked-up embeddings.
+    """
+
+    def __init__(self, head_dim: int, max_distance: int = 20, dropout: float = 0.0):
+        super().__init__()
+        self.max_distance = max_distance
+        self.dropout = dropout
+        self.keys = nn.Parameter(torch.empty(2 * max_distance + 1, head_dim))
+        self.values = nn.Parameter(torch.empty(2 * max_distance + 1, head_dim))
+        nn.init.xavier_uniform_(self.keys)
+        nn.init.xavier_uniform_(self.values)
+
+    def forward(self, query_len: int, key_len: int) -> tuple[Tensor, Tensor]:
+        """Embeddings of every (query, key) pair; the queries are the last ``query_len`` positions.
+
+        Returns:
+            ``(keys, values)``, each of shape ``(query_len, key_len, head_dim)``.
+        """
+        device = self.keys.device
+        query = torch.arange(key_len - query_len, key_len, device=device)
+        key = torch.arange(key_len, device=device)
+        distance = (key - query[:, None]).clamp(-self.max_distance, self.max_distance)
+        index = distance + self.max_distance
+        return tuple(  # type: ignore[return-value]
+            F.dropout(F.embedding(index, table), self.dropout, self.training)
+            for table in (self.keys, self.values)
+        )
+
+
+def per_position(x: Tensor, y: Tensor) -> Tensor:
+    """Multiply each query position's vectors with that position's own matrix.
+
+    Args:
+        x: ``(batch, heads, query_len, n)``.
+        y: ``(query_len, n, m)``.
+
+    Returns:
+        ``(batch, heads, query_len, m)``.
+    """
+    batch, heads, query_len, n = x.shape
+    rows = x.reshape(batch * heads, query_len, n).transpose(0, 1)
+    product = torch.bmm(rows, y).transpose(0, 1)
+    return product.view(batch, heads, query_len, -1)
+
+
+def attend(
+    query: Tensor,
+    key: Tensor,
+    value: Tensor,
+    mask: Tensor | None = None,
+    relative: tuple[Tensor, Tensor] | None = None,
+    dropout: float = 0.0,
+    need_weights: bool = False,
+) -> tuple[Tensor, Tensor | None]:
+    """Scaled dot-product attention with optional relative positions.
+
+    The values may be several streams side by side (SAL): their width is then a multiple of the
+    head's, the weights are computed once, and the relative values are added to each stream.
+
+    Args:
+        query: ``(batch, heads, query_len, head_dim)``.
+        key: ``(batch, heads, key_len, head_dim)``.
+        value: ``(batch, heads, key_len, streams * head_dim)``.
+        mask: added to the scores, broadcastable to ``(batch, heads, query_len, key_len)``.
+        relative: key and value embeddings, each ``(query_len, key_len, head_dim)``.
+        dropout: dropout probability on the weights.
+        need_weights: return the weights too.
+
+    Returns:
+        ``(batch, heads, query_len, streams * head_dim)`` and the weights
+        ``(batch, heads, query_len, key_len)`` or None.
+    """
+    if relative is None and not need_weights:
+        return F.scaled_dot_product_attention(query, key, value, mask, dropout), None
+    query = query * query.size(-1) ** -0.5
+    scores = query @ key.transpose(-1, -2)
+    if relative is not None:
+        scores = scores + per_position(query, relative[0].transpose(1, 2))
+    if mask is not None:
+        scores = scores + mask
+    weights = F.softmax(scores, dim=-1, dtype=torch.float32).type_as(value)
+    dropped = F.dropout(weights, dropout) if dropout > 0 else weights
+    out = dropped @ value
+    if relative is not None:
+        positions = per_position(dropped, relative[1])
+        streams = value.size(-1) // positions.size(-1)
+        out = out + (positions if streams == 1 else positions.repeat(1, 1, 1, streams))
+    return out, weights

@@ -1,0 +1,124 @@
+"""Reads what fairseq-generate and fairseq-interactive print, and refuses what is incomplete."""
+
+import re
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+Texts = dict[str, str]  # the sentences of one id by their letter: S, T, H and D
+
+SENTENCE = re.compile(r"([STHD])-(\d+)\t(.*)")
+STATED = re.compile(r"Translated ([\d,]+) sentences \(")
+CLOSING = re.compile(r"Generate .* with beam=\d+: |Total time: .* translation time: ")
+# With `> log 2>&1` a logger's message can come before the line feed of the sentence before it.
+LOGGER = re.compile(r"(?:INFO|WARNING|ERROR):fairseq[\w.]*:|\d{4}-\d\d-\d\d \d\d:\d\d:\d\d \| ")
+
+
+class LogError(ValueError):
+    """A log that cannot be scored; the message is one sentence that names the file."""
+
+
+@dataclass(frozen=True)
+class Generation:
+    """The sentences of a log in the order of their ids.
+
+    Args:
+        sources: what was translated, one string per sentence.
+        targets: the references, as many; none at all for a log of fairseq-interactive.
+        hypotheses: the best hypotheses, as many, detokenized where the log has it.
+    """
+
+    sources: list[str]
+    targets: list[str]
+    hypotheses: list[str]
+
+
+def read(path: Path | str, expected: int | None = None) -> Generation:
+    """Read the log of a run of fairseq-generate, or of all its shards one after the other.
+
+    The ids must be exactly 0..n-1, in any order.  n is ``expected`` if given, else the number of
+    sentences the log says were translated, though never less than the largest id + 1.
+
+    Args:
+        path: a file with fairseq-generate's output, with or without the loggers' messages.
+        expected: how many sentences the data set has.
+
+    Raises:
+        LogError: if sentences are missing, incomplete or repeated, if nothing shows that the log
+            was written to its end, or if the file cannot be read.
+    """
+    try:
+        with open(path, encoding="utf-8", newline="\n") as file:
+            return parse(file, expected)
+    except OSError as error:
+        raise LogError(f"{path}: {error.strerror}") from None
+    except UnicodeDecodeError as error:
+        raise LogError(f"{path}: not UTF-8 text ({error.reason})") from None
+    except LogError as error:
+        raise LogError(f"{path}: {error}") from None
+
+
+def parse(log: Iterable[str], expected: int | None = None) -> Generation:
+    """Do what :func:`read` does for lines that end in a line feed; its errors name no file."""
+    lines = list(log)
+    if lines and not lines[-1].endswith("\n"):
+        raise LogError("the last line is cut short")
+    sentences = list(_sentences(lines))
+    found = dict(sentences)
+    kinds = {kind for texts in found.values() for kind in texts}
+    if "S" not in kinds or not kinds & {"H", "D"}:
+        raise LogError("it has no sentences with hypotheses (S-, H- and D- lines)")
+
+    repeated = sorted(i for i, times in Counter(i for i, _ in sentences).items() if times > 1)
+    n = expected
+    if n is None:
+        n = _number_translated(lines, max(found) + 1, combine=max if repeated else sum)
+    faults = {
+        "missing": [i for i in range(n) if i not in found],
+        "incomplete": sorted(i for i, texts in found.items() if texts.keys() != kinds),
+        "repeated": repeated,
+        "unexpected": sorted(i for i in found if i >= n),
+    }
+    if any(faults.values()):
+        complaints = (f"{len(ids)} {fault} ({_some(ids)})" for fault, ids in faults.items() if ids)
+        raise LogError(f"it is not one output for each of {n} sentences: {', '.join(complaints)}")
+
+    def column(kind: str) -> list[str]:
+        return [found[i][kind] for i in range(n)] if kind in kinds else []
+
+    return Generation(column("S"), column("T"), column("D") or column("H"))
+
+
+def _sentences(lines: list[str]) -> Iterator[tuple[int, Texts]]:
+    """Each run of lines about one sentence; with ``--nbest`` its first, best hypothesis counts."""
+    number, texts = -1, Texts()
+    for line in lines:
+        match = SENTENCE.match(line.rstrip("\r\n"))
+        if match is None:
+            continue
+        kind, text = match[1], LOGGER.split(match[3], maxsplit=1)[0]
+        if kind in "HD":
+            text = text.partition("\t")[2]  # the score comes first
+        if int(match[2]) != number or kind == "S":
+            if texts:
+                yield number, texts
+            number, texts = int(match[2]), Texts()
+        texts.setdefault(kind, text)
+    if texts:
+        yield number, texts
+
+
+def _number_translated(lines: list[str], at_least: int, combine: Callable[..., int]) -> int:
+    """How many sentences the messages at the end of a log promise; every shard has its own."""
+    messages = [line for line in lines if not SENTENCE.match(line)]
+    stated = [int(m[1].replace(",", "")) for m in map(STATED.search, messages) if m]
+    if not stated and not any(map(CLOSING.search, messages)):
+        raise LogError("it has no closing line, so its end may be missing; say --expected N")
+    return max(at_least, combine(stated) if stated else 0)
+
+
+def _some(ids: list[int]) -> str:
+    """The first few of many ids."""
+    names = ", ".join(map(str, ids[:5]))
+    return f"id{'s' if len(ids) > 1 else ''} {names}{', ...' if len(ids) > 5 else ''}"

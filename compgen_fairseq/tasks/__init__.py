@@ -1,0 +1,1 @@
+"""Tasks: from binarized data to samples, and what validation reports about them."""

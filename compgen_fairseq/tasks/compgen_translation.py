@@ -1,0 +1,178 @@
+"""fairseq's translation task with exact match in validation and repeated pairs spread out."""
+
+import json
+import logging
+from argparse import Namespace
+from dataclasses import dataclass, field
+from typing import Any, Optional
+
+from fairseq import utils
+from fairseq.criterions import FairseqCriterion
+from fairseq.data import Dictionary
+from fairseq.dataclass import ChoiceEnum
+from fairseq.logging import metrics
+from fairseq.models import FairseqModel
+from fairseq.tasks import register_task
+from fairseq.tasks.translation import TranslationConfig, TranslationTask
+from torch import Tensor
+
+from compgen_fairseq.scoring.exact_match import ExactMatch, exact_match
+from compgen_fairseq.tasks.spread import SpreadRepeatsDataset, pair_ids
+from compgen_fairseq.tasks.word_classes import brown_word_classes, first_occurrences
+
+logger = logging.getLogger(__name__)
+
+CORRECT, TOTAL = "_exact_match_correct", "_exact_match_total"
+
+
+@dataclass
+class CompgenTranslationConfig(TranslationConfig):
+    """Options of ``--task compgen_translation``, on top of those of ``--task translation``."""
+
+    eval_exact_match: bool = field(
+        default=False,
+        metadata={
+            "help": "decode the validation sets and report the percentage of sentences that equal "
+            "their reference; choose checkpoints by it with --best-checkpoint-metric exact_match "
+            "--maximize-best-checkpoint-metric"
+        },
+    )
+    eval_exact_match_args: str = field(
+        default='{"beam": 1}',
+        metadata={
+            "help": "generation options for exact match as a JSON string, e.g. "
+            '\'{"beam": 4, "max_len_a": 1.2, "max_len_b": 10}\'; '
+            "what is not given keeps fairseq-generate's default"
+        },
+    )
+    eval_exact_match_remove_bpe: Optional[str] = field(  # noqa: UP045 (fairseq reads the type)
+        default=None,
+        metadata={"help": "join subwords before comparing sentences", "argparse_const": "@@ "},
+    )
+    repeated_pairs: ChoiceEnum(["together", "spread"]) = field(  # type: ignore[valid-type]
+        default="together",
+        metadata={
+            "help": "where the copies of repeated training pairs go: 'together' keeps fairseq's "
+            "length order, in which they fill whole batches; 'spread' deals them evenly over all "
+            "batches of an epoch"
+        },
+    )
+
+
+@register_task("compgen_translation", dataclass=CompgenTranslationConfig)
+class CompgenTranslationTask(TranslationTask):
+    """Translate from a source to a target language or formalism.
+
+    Args:
+        cfg: the options of the task.
+        src_dict: dictionary of the source side.
+        tgt_dict: dictionary of the target side.
+
+    Raises:
+        ValueError: if ``--eval-exact-match-args`` is no JSON object.
+    """
+
+    cfg: CompgenTranslationConfig
+
+    def __init__(
+        self, cfg: CompgenTranslationConfig, src_dict: Dictionary, tgt_dict: Dictionary
+    ) -> None:
+        super().__init__(cfg, src_dict, tgt_dict)
+        self.exact_match_args = _json_object(cfg.eval_exact_match_args)
+
+    def load_dataset(
+        self, split: str, epoch: int = 1, combine: bool = False, **kwargs: Any
+    ) -> None:
+        super().load_dataset(split, epoch=epoch, combine=combine, **kwargs)
+        if self.cfg.repeated_pairs == "spread" and split == self.cfg.train_subset:
+            self.datasets[split] = SpreadRepeatsDataset(self.datasets[split])
+
+    def build_model(self, cfg: Any, from_checkpoint: bool = False) -> FairseqModel:
+        model = super().build_model(cfg, from_checkpoint)
+        if self.cfg.eval_exact_match:
+            options = Namespace(**self.exact_match_args)
+            self.exact_match_generator = self.build_generator([model], options)
+        return model
+
+    def begin_epoch(self, epoch: int, model: FairseqModel) -> None:
+        """Hand the Brown classes of the training words to a model that asks for them."""
+        super().begin_epoch(epoch, model)
+        missing = getattr(model, "missing_classes", lambda: None)()
+        if missing is None:
+            return
+        dataset = self.dataset(self.cfg.train_subset)
+        first = first_occurrences(pair_ids(dataset))
+        logger.info("Brown clustering of %d distinct training pairs", len(first))
+        source, target = (
+            brown_word_classes(dataset, dictionary, side, number, first)
+            for side, dictionary, number in zip(
+                ("source", "target"), (self.src_dict, self.tgt_dict), missing, strict=True
+            )
+        )
+        model.assign_classes(source, target)
+
+    def train_step(
+        self,
+        sample: dict[str, Any],
+        model: FairseqModel,
+        criterion: FairseqCriterion,
+        optimizer: Any,
+        update_num: int,
+        ignore_grad: bool = False,
+    ) -> tuple[Tensor, Any, dict[str, Any]]:
+        """Do fairseq's train step on a sample that says whether it is a dummy.
+
+        A worker that has run out of batches repeats its first one with ``ignore_grad``; the
+        criterion reads ``sample["ignore_grad"]`` to keep it out of every running statistic.
+        """
+        sample["ignore_grad"] = ignore_grad
+        return super().train_step(sample, model, criterion, optimizer, update_num, ignore_grad)
+
+    def valid_step(
+        self, sample: dict[str, Any], model: FairseqModel, criterion: FairseqCriterion
+    ) -> tuple[Tensor, Any, dict[str, Any]]:
+        loss, sample_size, logging_output = super().valid_step(sample, model, criterion)
+        if self.cfg.eval_exact_match:
+            score = self._decode_and_compare(sample, model)
+            logging_output[CORRECT] = score.correct
+            logging_output[TOTAL] = score.total
+        return loss, sample_size, logging_output
+
+    def reduce_metrics(
+        self, logging_outputs: list[dict[str, Any]], criterion: FairseqCriterion
+    ) -> None:
+        """Report ``exact_match`` from the counts of all batches of all workers."""
+        super().reduce_metrics(logging_outputs, criterion)
+        if not any(TOTAL in log for log in logging_outputs):
+            return  # a training step
+        for count in (CORRECT, TOTAL):
+            metrics.log_scalar_sum(count, int(sum(log.get(count, 0) for log in logging_outputs)))
+        metrics.log_derived(
+            "exact_match",
+            lambda meters: ExactMatch(meters[CORRECT].sum, meters[TOTAL].sum).percent,
+        )
+
+    def _decode_and_compare(self, sample: dict[str, Any], model: FairseqModel) -> ExactMatch:
+        """Decode a batch and count the sentences whose best hypothesis equals the reference."""
+
+        def text(tokens: Tensor, unk: str) -> str:
+            bpe = self.cfg.eval_exact_match_remove_bpe
+            return self.tgt_dict.string(tokens.int().cpu(), bpe, unk_string=unk)
+
+        beams = self.inference_step(self.exact_match_generator, [model], sample)
+        pad, unk = self.tgt_dict.pad(), self.tgt_dict.unk_string
+        return exact_match(
+            [text(beam[0]["tokens"], unk()) for beam in beams],
+            [text(utils.strip_pad(target, pad), unk(escape=True)) for target in sample["target"]],
+        )
+
+
+def _json_object(text: str) -> dict[str, Any]:
+    """Read ``--eval-exact-match-args``."""
+    try:
+        options = json.loads(text)
+    except json.JSONDecodeError:
+        options = None
+    if not isinstance(options, dict):
+        raise ValueError(f"--eval-exact-match-args must be a JSON object, not {text!r}")
+    return options

@@ -1,0 +1,38 @@
+"""Installation of compgen_fairseq; see the README for the order that avoids a second PyTorch."""
+
+from pathlib import Path
+
+from setuptools import find_packages, setup
+
+setup(
+    name="compgen-fairseq",
+    version="0.1.0",
+    description="Compositional generalization in machine translation and semantic parsing: "
+    "a fairseq plugin",
+    long_description=(Path(__file__).parent / "README.md").read_text(encoding="utf-8"),
+    long_description_content_type="text/markdown",
+    license="MIT",
+    python_requires=">=3.11",
+    packages=find_packages(include=["compgen_fairseq", "compgen_fairseq.*"]),
+    # each lower bound is a version that the test suite has passed with
+    install_requires=[
+        "fairseq-fixed>=0.12.3.1",
+        "torch>=2.13.0",
+        "numpy>=2.4.6",
+        "sacrebleu>=2.6.0",
+        "sentencepiece>=0.2.3",
+        "subword-nmt>=0.3.8",
+        "scikit-learn>=1.9.1",
+    ],
+    extras_require={
+        "gpu": ["faiss-gpu-cu12>=1.14.1"],
+        "analysis": ["matplotlib>=3.10.0"],
+        "dev": ["pytest>=9.2.0", "pytest-timeout>=2.4.0", "ruff>=0.17.5", "mypy>=2.4.1"],
+    },
+    entry_points={
+        "console_scripts": [
+            "compgen-score=compgen_fairseq.cli.score:main",
+            "compgen-codes=compgen_fairseq.cli.codes:main",
+        ]
+    },
+)

@@ -1,0 +1,172 @@
+"""prepare/scan.sh, run as a user runs it."""
+
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+SCRIPT = Path(__file__).parents[2] / "prepare" / "scan.sh"
+
+pytestmark = pytest.mark.skipif(
+    os.name != "posix", reason="prepare/scan.sh is a bash script, run on POSIX systems"
+)
+
+
+def run(*arguments: object, **environment: str) -> subprocess.CompletedProcess[str]:
+    env = {key: value for key, value in os.environ.items() if key != "COMPGEN_DATA"}
+    return subprocess.run(
+        [str(SCRIPT), *map(str, arguments)],
+        env={**env, "PYTHON": sys.executable, **environment},
+        capture_output=True,
+        text=True,
+        timeout=300,
+        check=False,
+    )
+
+
+def contents(folder: Path) -> dict[str, bytes]:
+    return {
+        str(path.relative_to(folder)): path.read_bytes()
+        for path in sorted(folder.rglob("*"))
+        if path.is_file()
+    }
+
+
+@pytest.fixture(scope="module")
+def prepared(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+    pytest.importorskip("fairseq")
+    folder = tmp_path_factory.mktemp("scan") / "new" / "jump_around_right"
+    result = run("jump_around_right", folder)
+    assert result.returncode == 0, result.stderr
+    yield folder
+
+
+def test_folder_is_complete(prepared: Path) -> None:
+    assert [path.name for path in prepared.parent.iterdir()] == [prepared.name]
+    files = contents(prepared)
+    assert "preprocess.log" not in files
+    record = json.loads(files.pop("PREPARED.json"))
+    assert record["settings"]["split"] == "jump_around_right"
+    assert record["settings"]["seed"] == 1
+    assert record["settings"]["valid"] == "test20"
+    assert record["pairs"] == {"train": 18528, "valid": 234, "test": 1173}
+    assert set(record["sha256"]) == set(files)
+    assert {f"raw/{part}.src" for part in ("train", "valid", "test")} < set(files)
+
+
+def test_fairseq_reads_it_back(prepared: Path) -> None:
+    from fairseq.data import Dictionary, data_utils
+
+    for side, size in {"src": 13, "tgt": 6}.items():
+        dictionary = Dictionary.load(str(prepared / f"dict.{side}.txt"))
+        assert len(dictionary) == size + dictionary.nspecial
+        for part in ("train", "valid", "test"):
+            data = data_utils.load_indexed_dataset(
+                str(prepared / f"{part}.src-tgt.{side}"), dictionary
+            )
+            lines = (prepared / "raw" / f"{part}.{side}").read_text().splitlines()
+            assert len(data) == len(lines)
+            for index in (0, len(lines) // 2, len(lines) - 1):
+                assert dictionary.string(data[index]) == lines[index]
+            assert not any((data[index] == dictionary.unk()).any() for index in range(len(data)))
+
+
+def test_same_settings_same_bytes(prepared: Path, tmp_path: Path) -> None:
+    again = tmp_path / "again"
+    again.mkdir()  # an empty folder counts as not there
+    assert run("jump_around_right", "--seed=1", f"{again}/").returncode == 0
+    assert contents(again) == contents(prepared)
+
+
+def test_same_settings_again_do_nothing(prepared: Path) -> None:
+    before = {path: path.stat().st_mtime_ns for path in prepared.rglob("*")}
+    result = run("jump_around_right", prepared, "--valid", "test20")
+    assert result.returncode == 0
+    assert "already prepared" in result.stdout
+    assert {path: path.stat().st_mtime_ns for path in prepared.rglob("*")} == before
+
+
+def test_other_settings_are_refused(prepared: Path) -> None:
+    before = contents(prepared)
+    result = run("jump_around_right", prepared, "--seed", "2")
+    assert result.returncode == 1
+    assert "other settings" in result.stderr
+    assert result.stderr.count("\n") == 1
+    assert contents(prepared) == before
+
+
+def test_changed_file_is_noticed(prepared: Path) -> None:
+    path = prepared / "raw" / "valid.src"
+    text = path.read_text()
+    try:
+        path.write_text(text + "walk\n")
+        result = run("jump_around_right", prepared)
+    finally:
+        path.write_text(text)
+    assert result.returncode == 1
+    assert "missing or changed" in result.stderr
+
+
+def test_foreign_folder_is_left_alone(tmp_path: Path) -> None:
+    pytest.importorskip("fairseq")
+    (tmp_path / "notes.txt").write_text("mine")
+    for record in (None, "{}", "[]", "not JSON"):
+        if record is not None:
+            (tmp_path / "PREPARED.json").write_text(record)
+        before = contents(tmp_path)
+        result = run("right", tmp_path)
+        assert result.returncode == 1
+        assert "not prepared by this script" in result.stderr
+        assert contents(tmp_path) == before
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "message"),
+    [
+        (("jumps",), 2, "invalid choice: 'jumps'"),
+        (("right", "--augment", "2"), 2, "--augment is for the split addjump only"),
+        (("right", "--seed", "one"), 2, "invalid int value: 'one'"),
+        (("right", "--seed"), 2, "--seed needs a value"),
+        (("right", "--sed", "1"), 2, "there is no option --sed"),
+        (("right", "right"), 2, "one SPLIT and one DEST"),
+        (("right", "--valid-size", "4476"), 1, "must have 1 to 4475 pairs"),
+        (("simple",), 1, "set COMPGEN_DATA"),
+        (("jump_num1", "--from", "/nowhere"), 1, "is missing: set COMPGEN_DATA"),
+    ],
+)
+def test_errors(arguments: tuple[str, ...], code: int, message: str, tmp_path: Path) -> None:
+    pytest.importorskip("fairseq")
+    result = run(arguments[0], tmp_path / "scan", *arguments[1:])
+    assert result.returncode == code
+    assert message in result.stderr
+    assert result.stderr.count("\n") == 1
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_wrong_python(tmp_path: Path) -> None:
+    result = run("right", tmp_path / "scan", PYTHON="no-such-python")
+    assert result.returncode == 1
+    assert "set PYTHON" in result.stderr
+
+
+def test_failed_preprocessing_leaves_nothing(tmp_path: Path) -> None:
+    broken = tmp_path / "fairseq_cli"
+    broken.mkdir()
+    (broken / "__init__.py").touch()
+    (broken / "preprocess.py").write_text("raise SystemExit('out of luck')\n")
+    result = run("jump_around_right", tmp_path / "scan", PYTHONPATH=str(tmp_path))
+    assert result.returncode == 1
+    assert "out of luck" in result.stderr
+    assert "fairseq-preprocess failed" in result.stderr
+    assert list(tmp_path.iterdir()) == [broken]
+
+
+def test_help() -> None:
+    result = run("--help")
+    assert result.returncode == 0
+    assert result.stdout.startswith("Usage: prepare/scan.sh SPLIT DEST")
+    assert "a part of the test set" in result.stdout

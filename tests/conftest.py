@@ -1,0 +1,133 @@
+"""What several tests share: a tiny data set, a model trained on it, and the real commands."""
+
+import os
+import random
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+os.environ.setdefault("OMP_NUM_THREADS", "1")  # before torch is imported: tiny models, busy cores
+
+REPOSITORY = Path(__file__).resolve().parents[1]
+PLUGIN = REPOSITORY / "compgen_fairseq"
+WORDS = ["wif", "dax", "lug", "zup", "blick", "kiki"]
+
+
+@pytest.fixture(scope="session")
+def run() -> Callable[..., str]:
+    """``run("fairseq_cli.train", "data-bin", "--cpu", status=0)``: run a module as a command.
+
+    Returns what it printed on both streams, after checking its exit status; other keywords
+    (``input=``, ``cwd=``) go to ``subprocess.run``.
+    """
+
+    def run(module: str, *args: object, status: int = 0, **kwargs: object) -> str:
+        path = os.pathsep.join(filter(None, [str(REPOSITORY), os.environ.get("PYTHONPATH")]))
+        done = subprocess.run(
+            [sys.executable, "-m", module, *map(str, args)],
+            env={**os.environ, "PYTHONPATH": path},
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+            timeout=300,
+            **kwargs,
+        )
+        assert done.returncode == status, f"{module} exited {done.returncode}:\n{done.stdout}"
+        return done.stdout
+
+    return run
+
+
+@pytest.fixture(scope="session")
+def plugin() -> list[str]:
+    """The flags with which a fairseq command uses this package on the CPU, quietly."""
+    return ["--user-dir", str(PLUGIN), "--cpu", "--no-progress-bar"]
+
+
+@pytest.fixture(scope="session")
+def tiny_sizes() -> list[str]:
+    """``--arch transformer`` and its sizes: one layer of width 16 and two heads on each side."""
+    flags = ["--arch", "transformer"]
+    for side in ("encoder", "decoder"):
+        sizes = {"layers": 1, "embed-dim": 16, "ffn-embed-dim": 32, "attention-heads": 2}
+        flags += [f"--{side}-{name}={size}" for name, size in sizes.items()]
+    return flags
+
+
+@pytest.fixture(scope="session")
+def tiny_training() -> list[str]:
+    """Flags under which a tiny model learns some of the tiny data within a few epochs."""
+    return ["--optimizer=adam", "--lr=0.01", "--max-tokens=200", "--seed=1"]
+
+
+@pytest.fixture(scope="session")
+def tiny_data(tmp_path_factory: pytest.TempPathFactory, run: Callable[..., str]) -> Path:
+    """A ``fairseq-preprocess``ed folder, src-tgt; the target is the source in capitals.
+
+    203 different training pairs and 40 copies each of two one-word pairs; 37 pairs of validation,
+    of which the fourth has an unknown word, and the same as test.  The text lies beside the
+    folder: ``tiny_data.parent / "test.src"``.
+    """
+    folder = tmp_path_factory.mktemp("tiny")
+    draw = random.Random(1)
+    sentences = {" ".join(draw.choices(WORDS, k=1 + i % 7)) for i in range(2000)}
+    drawn = draw.sample(sorted(sentences - {"dax", "wif"}), 203 + 37)
+    held_out = drawn[203:]
+    held_out[3] = "dax fep lug"
+    parts = {"train": drawn[:203] + 41 * ["dax", "wif"], "valid": held_out, "test": held_out}
+    for part, lines in parts.items():
+        (folder / f"{part}.src").write_text("".join(f"{line}\n" for line in lines))
+        (folder / f"{part}.tgt").write_text("".join(f"{line.upper()}\n" for line in lines))
+    prefixes = [f"--{part}pref={folder / part}" for part in parts]
+    binarized = folder / "data-bin"
+    run("fairseq_cli.preprocess", "-s", "src", "-t", "tgt", *prefixes, "--destdir", binarized)
+    return binarized
+
+
+@pytest.fixture(scope="session")
+def tiny_model(
+    tiny_data: Path,
+    plugin: list[str],
+    tiny_sizes: list[str],
+    tiny_training: list[str],
+    run: Callable[..., str],
+) -> Path:
+    """The checkpoints of a plain Transformer that fairseq-train trained on the tiny data.
+
+    Its validation decodes with fairseq-generate's beam of 5; what it printed is in ``train.log``.
+    """
+    folder = tiny_data.parent / "checkpoints"
+    task = "--task compgen_translation --repeated-pairs spread --eval-bleu --eval-exact-match"
+    best = "--best-checkpoint-metric exact_match --maximize-best-checkpoint-metric"
+    log = run(
+        "fairseq_cli.train",
+        *(tiny_data, *plugin, *tiny_sizes, *tiny_training, *task.split(), *best.split()),
+        *("--eval-exact-match-args", '{"beam": 5}', "--max-epoch", 8, "--save-dir", folder),
+    )
+    (folder / "train.log").write_text(log)
+    return folder
+
+
+@pytest.fixture(scope="session")
+def tiny_log(tiny_data: Path, tiny_model: Path, plugin: list[str], run: Callable[..., str]) -> Path:
+    """What fairseq-generate prints by default about the tiny test set, with exact match."""
+    log = run(
+        "fairseq_cli.generate",
+        *(tiny_data, *plugin, "--path", tiny_model / "checkpoint_last.pt"),
+        *("--scoring", "exact_match"),
+    )
+    path = tiny_model / "generate.log"
+    path.write_text(log)
+    return path
+
+
+@pytest.fixture(scope="session")
+def compgen_data() -> Path:
+    """The folder of the public data sets, ``$COMPGEN_DATA``."""
+    folder = os.environ.get("COMPGEN_DATA")
+    if not folder:
+        pytest.skip("COMPGEN_DATA is not set, so the public data sets are not at hand")
+    return Path(folder)

@@ -1,0 +1,275 @@
+"""SCAN's grammar, splits and augmentation, checked against the publisher's files."""
+
+import hashlib
+import os
+from collections import Counter
+from pathlib import Path
+
+import pytest
+
+from compgen_fairseq.data import scan
+
+FILES = {
+    "addjump": "add_prim_split/tasks_{}_addprim_jump.txt",
+    "addturnleft": "add_prim_split/tasks_{}_addprim_turn_left.txt",
+    "right": "template_split/tasks_{}_template_right.txt",
+    "opposite_right": "template_split/tasks_{}_template_opposite_right.txt",
+    "around_right": "template_split/tasks_{}_template_around_right.txt",
+    "jump_around_right": "template_split/tasks_{}_template_jump_around_right.txt",
+    "length": "length_split/tasks_{}_length.txt",
+}
+SIZES = {
+    "addjump": (14670, 7706),
+    "addturnleft": (21890, 1208),
+    "right": (15225, 4476),
+    "opposite_right": (15225, 4476),
+    "around_right": (15225, 4476),
+    "jump_around_right": (18528, 1173),
+    "length": (16990, 3920),
+}
+
+
+@pytest.fixture(scope="module")
+def official() -> Path:
+    data = os.environ.get("COMPGEN_DATA")
+    if not data:
+        pytest.skip("COMPGEN_DATA is not set, so the official SCAN files are not at hand")
+    folder = Path(data, "scan")
+    if not folder.is_dir():
+        pytest.skip(f"{folder} is not there, so the official SCAN files are not at hand")
+    return folder
+
+
+def read(folder: Path) -> dict[str, list[str]]:
+    return {path.name: path.read_text().splitlines() for path in sorted(folder.iterdir())}
+
+
+@pytest.mark.parametrize(
+    ("command", "actions"),
+    [
+        ("jump", "I_JUMP"),
+        ("turn left", "I_TURN_LEFT"),
+        ("walk right", "I_TURN_RIGHT I_WALK"),
+        ("turn opposite right", "I_TURN_RIGHT I_TURN_RIGHT"),
+        ("look opposite left twice", "I_TURN_LEFT I_TURN_LEFT I_LOOK " * 2),
+        ("turn around left", "I_TURN_LEFT " * 4),
+        ("jump around right", "I_TURN_RIGHT I_JUMP " * 4),
+        ("run after jump twice", "I_JUMP I_JUMP I_RUN"),
+        ("walk2 thrice and turn right", "I_WALK2 I_WALK2 I_WALK2 I_TURN_RIGHT"),
+    ],
+)
+def test_interpret(command: str, actions: str) -> None:
+    assert scan.interpret(command) == actions.strip()
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        "",
+        "turn",
+        "twice",
+        "turn twice",
+        "left",
+        "walk up",
+        "walk twice thrice",
+        "walk  left",
+        "walk around left right",
+        "walk and",
+        "walk and run and look",
+        "walk and run after look",
+    ],
+)
+def test_interpret_refuses_what_the_grammar_does_not_derive(command: str) -> None:
+    with pytest.raises(ValueError, match="Not a SCAN command"):
+        scan.interpret(command)
+
+
+def test_generate() -> None:
+    pairs = scan.generate()
+    assert len(pairs) == len({pair.command for pair in pairs}) == 20910
+    assert pairs == scan.generate()
+    assert len(scan.generate(("walk",))) == 39 + 2 * 39**2
+
+
+def test_grammar_is_the_publishers(official: Path) -> None:
+    simple = scan.split("simple", official)
+    assert Counter(simple.train + simple.test) == Counter(scan.generate())
+
+
+@pytest.mark.parametrize("name", scan.RULES)
+def test_rule_sizes(name: str) -> None:
+    assert tuple(map(len, scan.split(name))) == SIZES[name]
+
+
+@pytest.mark.parametrize("name", scan.RULES)
+def test_rules_give_the_publishers_splits(name: str, official: Path) -> None:
+    for part, pairs in scan.split(name)._asdict().items():
+        assert Counter(pairs) == Counter(scan.read_official(official / FILES[name].format(part)))
+
+
+@pytest.mark.parametrize("n", [1, 2, 4, 8, 16, 32])
+def test_few_shot_splits(n: int, official: Path) -> None:
+    train, test = scan.split(f"jump_num{n}", official)
+    assert len(test) == 7706 - n
+    extra = {pair for pair in train if "jump" in pair.command.split()} - {("jump", "I_JUMP")}
+    assert len(extra) == n
+    assert extra | set(test) == set(scan.split("addjump").test)
+    assert scan.split(f"jump_num{n}", official.parent) == (train, test)
+
+
+def test_files_are_found_through_the_environment(
+    official: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("COMPGEN_DATA", str(official.parent))
+    assert scan.split("simple") == scan.split("simple", official)
+
+
+def test_missing_files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("COMPGEN_DATA", raising=False)
+    with pytest.raises(FileNotFoundError, match="set COMPGEN_DATA"):
+        scan.split("simple")
+    with pytest.raises(FileNotFoundError, match=r"tasks_train_simple\.txt is missing"):
+        scan.split("simple", tmp_path)
+
+
+def test_altered_files_are_refused(tmp_path: Path) -> None:
+    folder = tmp_path / "simple_split"
+    folder.mkdir()
+    for part in ("train", "test"):
+        (folder / f"tasks_{part}_simple.txt").write_text("IN: jump OUT: I_WALK\n")
+    with pytest.raises(ValueError, match="not the official ones"):
+        scan.split("simple", tmp_path)
+
+
+def test_read_official(tmp_path: Path) -> None:
+    path = tmp_path / "tasks.txt"
+    path.write_text("IN: jump left OUT: I_TURN_LEFT I_JUMP\nIN: run OUT: I_RUN\n")
+    assert scan.read_official(path) == [("jump left", "I_TURN_LEFT I_JUMP"), ("run", "I_RUN")]
+    path.write_text("IN: run OUT: I_RUN\nrun I_RUN\n")
+    with pytest.raises(ValueError, match="line 2 is not of the form"):
+        scan.read_official(path)
+
+
+def test_unknown_split() -> None:
+    with pytest.raises(ValueError, match=r"no SCAN split 'jumps'.*addjump"):
+        scan.split("jumps")
+
+
+def test_double_augmentation() -> None:
+    pairs = scan.augment(2)
+    assert len(pairs) == 97906
+    copies = Counter(pairs)
+    for verb in ("walk", "walk1", "walk2", "look1", "run2", "jump"):
+        assert copies[scan.Pair(verb, f"I_{verb.upper()}")] == 1001
+    assert copies[scan.Pair("jump1", "I_JUMP1")] == 1000
+    assert copies[scan.Pair("walk2 left and run1", "I_TURN_LEFT I_WALK2 I_RUN1")] == 1
+    assert not any("jump" in pair.command and " " in pair.command for pair in copies)
+    plain = scan.split("addjump")
+    assert set(plain.train) < set(copies)
+    assert not set(plain.test) & set(copies)
+
+
+def test_augmentation_sizes() -> None:
+    clauses = 3 * (6 * 7 + 6)
+    assert len(scan.augment(1, atomic_copies=5)) == clauses + 2 * clauses**2 + 1 + 8 * 5
+    assert len(scan.augment(1, atomic_copies=0)) == clauses + 2 * clauses**2 + 1
+    for n, atomic_copies in [(0, 1000), (-1, 1000), (1, -1)]:
+        with pytest.raises(ValueError, match="n >= 1"):
+            scan.augment(n, atomic_copies)
+
+
+@pytest.mark.parametrize(("name", "size"), [("addjump", 1541), ("around_right", 895)])
+def test_hold_out_has_the_papers_sizes(name: str, size: int) -> None:
+    test = scan.split(name).test
+    chosen, others = scan.hold_out(test)
+    assert len(chosen) == size
+    assert sorted(chosen + others) == sorted(test)
+    assert [pair for pair in test if pair in set(chosen)] == chosen
+    assert scan.hold_out(test) == (chosen, others)
+    assert scan.hold_out(test, seed=2)[0] != chosen
+
+
+@pytest.mark.parametrize("size", [-1, 0, 2, 3])
+def test_hold_out_leaves_no_side_empty(size: int) -> None:
+    pairs = [scan.Pair("run", "I_RUN"), scan.Pair("walk", "I_WALK")]
+    with pytest.raises(ValueError, match="must have 1 to 1 pairs"):
+        scan.hold_out(pairs, size)
+
+
+def test_command_line_writes_parallel_text(tmp_path: Path) -> None:
+    scan.main(["around_right", str(tmp_path / "a")])
+    scan.main(["around_right", str(tmp_path / "b"), "--seed", "1"])
+    lines = read(tmp_path / "a")
+    assert sorted(lines) == sorted(
+        f"{part}.{side}" for part in ("train", "valid", "test") for side in ("src", "tgt")
+    )
+    assert read(tmp_path / "b") == lines
+    for part, size in {"train": 15225, "valid": 895, "test": 4476}.items():
+        pairs = list(zip(lines[f"{part}.src"], lines[f"{part}.tgt"], strict=True))
+        assert len(pairs) == size
+        assert all(scan.interpret(command) == actions for command, actions in pairs)
+    assert set(lines["valid.src"]) < set(lines["test.src"])
+    scan.main(["around_right", str(tmp_path / "b"), "--seed", "2"])
+    other = read(tmp_path / "b")
+    assert {name for name in lines if lines[name] != other[name]} == {"valid.src", "valid.tgt"}
+
+
+def test_validation_set_out_of_the_training_set(tmp_path: Path) -> None:
+    scan.main(["jump_around_right", str(tmp_path), "--valid", "train20"])
+    lines = read(tmp_path)
+    assert len(lines["valid.src"]) == 18528 // 5
+    train = [pair.command for pair in scan.split("jump_around_right").train]
+    assert sorted(lines["train.src"] + lines["valid.src"]) == sorted(train)
+
+
+def test_bytes_do_not_change(tmp_path: Path) -> None:
+    scan.main(["jump_around_right", str(tmp_path), "--valid-size", "100", "--seed", "3"])
+    digest = hashlib.sha256()
+    for path in sorted(tmp_path.iterdir()):
+        digest.update(path.read_bytes())
+    assert digest.hexdigest() == "1a5582527893ae13d8d99136630556aff07192bfad00049a4ee426791978df6d"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "message"),
+    [
+        (["jumps"], 2, "invalid choice: 'jumps' (choose from"),
+        (["right", "--augment", "2"], 2, "--augment is for the split addjump only"),
+        (["addjump", "--atomic-copies", "2"], 2, "--atomic-copies goes with --augment"),
+        (["addjump", "--augment", "0"], 1, "n >= 1"),
+        (["right", "--valid-size", "0"], 1, "must have 1 to 4475 pairs, not 0"),
+        (["simple"], 1, "set COMPGEN_DATA"),
+    ],
+)
+def test_command_line_errors_are_one_sentence(
+    arguments: list[str],
+    code: int,
+    message: str,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    monkeypatch.delenv("COMPGEN_DATA", raising=False)
+    destination = tmp_path / "scan"
+    with pytest.raises(SystemExit) as stop:
+        scan.main([*arguments[:1], str(destination), *arguments[1:]])
+    assert stop.value.code == code
+    error = capsys.readouterr().err
+    assert message in error
+    assert error.count("\n") == 1
+    assert not destination.exists()
+
+
+def test_failed_write_leaves_the_files_as_they_were(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    scan.main(["jump_around_right", str(tmp_path)])
+    before = read(tmp_path)
+
+    def full(path: Path, *_: object, **__: object) -> int:
+        raise OSError(28, "No space left on device", str(path))
+
+    monkeypatch.setattr(Path, "write_text", full)
+    with pytest.raises(SystemExit):
+        scan.main(["length", str(tmp_path)])
+    assert read(tmp_path) == before

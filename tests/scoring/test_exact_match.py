@@ -1,0 +1,32 @@
+"""Exact match of sentences, and the scorer that fairseq-generate builds by its name."""
+
+import pytest
+from fairseq import scoring
+from fairseq.data import Dictionary
+
+from compgen_fairseq.scoring.exact_match import ExactMatch, exact_match
+
+
+def test_counts_whole_sentences():
+    hypotheses = ["jump twice", "Jump twice", "jump", "jump twice .", ""]
+    references = ["jump twice", "jump twice", "jump twice", "jump twice", "jump twice"]
+    assert exact_match(hypotheses, references) == ExactMatch(correct=1, total=5)
+
+
+def test_the_numbers_in_words():
+    assert str(ExactMatch(7097, 7706)) == "ExactMatch = 92.10 (7097 / 7706)"
+    assert ExactMatch(1, 8).percent == 12.5
+    assert ExactMatch(0, 0).percent == 0
+
+
+def test_every_hypothesis_needs_a_reference():
+    with pytest.raises(ValueError, match="2 hypotheses cannot be compared with 1 references"):
+        exact_match(["a", "b"], ["a"])
+
+
+def test_fairseq_builds_the_scorer():
+    scorer = scoring.build_scorer("exact_match", Dictionary())
+    scorer.add_string("run <<unk>>", "run <unk>")  # as fairseq-generate spells unknown words
+    scorer.add_string("run", "run")
+    assert scorer.score() == 50
+    assert scorer.result_string() == "ExactMatch = 50.00 (1 / 2)"

@@ -1,0 +1,123 @@
+"""The task's counts, comparison and hooks; the real commands are in tests/cli/test_task.py."""
+
+import pytest
+import torch
+from fairseq.data import Dictionary
+from fairseq.logging import metrics
+
+from compgen_fairseq.tasks.compgen_translation import (
+    CompgenTranslationConfig,
+    CompgenTranslationTask,
+)
+
+
+class Criterion(torch.nn.Module):
+    """Loss 0 for any sample; remembers what the sample said."""
+
+    def forward(self, model, sample):
+        self.ignored = sample.get("ignore_grad")
+        return torch.ones((), requires_grad=True) * 0, 1, {"loss": 0.0, "sample_size": 1}
+
+    @staticmethod
+    def reduce_metrics(logging_outputs):
+        metrics.log_scalar("loss", 0.0)
+
+
+class Model(torch.nn.Module):
+    def set_num_updates(self, num_updates):
+        pass
+
+
+class Optimizer:
+    def backward(self, loss):
+        loss.backward()
+
+
+def make_task(**options):
+    dictionary = Dictionary()
+    for word in ("run", "Run", "ru@@", "n"):
+        dictionary.add_symbol(word)
+    return CompgenTranslationTask(
+        CompgenTranslationConfig(eval_exact_match=True, **options), dictionary, dictionary
+    )
+
+
+def validate(task, pairs, extra_hypotheses=()):
+    """The logging output of a batch of (hypothesis, reference) strings."""
+    encode = task.tgt_dict.encode_line
+    beams = [
+        [
+            {"tokens": encode(text, add_if_not_exist=False)}
+            for text in (hypothesis, *extra_hypotheses)
+        ]
+        for hypothesis, _ in pairs
+    ]
+    target = [encode(reference, add_if_not_exist=False) for _, reference in pairs]
+    width = max(map(len, target))
+    pad = task.tgt_dict.pad()
+    target = [torch.nn.functional.pad(t, (0, width - len(t)), value=pad) for t in target]
+    task.exact_match_generator = None
+    task.inference_step = lambda *_, **__: beams
+    return task.valid_step({"target": torch.stack(target)}, Model(), Criterion())[2]
+
+
+def counts(logged):
+    return logged["_exact_match_correct"], logged["_exact_match_total"]
+
+
+@pytest.mark.parametrize(
+    ("hypothesis", "reference", "correct"),
+    [
+        ("run n", "run n", 1),
+        ("run n", "run n n", 0),
+        ("run n n", "run n", 0),
+        ("Run", "run", 0),
+        ("", "run", 0),
+        ("unheard", "unheard", 0),  # both are <unk>
+        ("run unheard", "run of", 0),
+    ],
+)
+def test_whole_sentences_are_compared(hypothesis, reference, correct):
+    pairs = [(hypothesis, reference), ("n n n n n", "n n n n n")]
+    assert counts(validate(make_task(), pairs)) == (correct + 1, 2)
+
+
+def test_only_the_best_hypothesis_counts():
+    assert counts(validate(make_task(), [("n", "run")], extra_hypotheses=["run"])) == (0, 1)
+
+
+def test_subwords_are_joined_on_request():
+    pairs = [("ru@@ n", "run")]
+    assert counts(validate(make_task(), pairs)) == (0, 1)
+    assert counts(validate(make_task(eval_exact_match_remove_bpe="@@ "), pairs)) == (1, 1)
+
+
+def test_counts_are_summed_over_workers_and_batches():
+    task = make_task()
+    batches = [[(1, 8), (0, 8)], [(3, 5), (0, 0)]]  # two steps of two workers, the last a dummy
+    with metrics.aggregate() as total:
+        for step in batches:
+            logs = [{"_exact_match_correct": c, "_exact_match_total": n} for c, n in step]
+            task.reduce_metrics(logs, Criterion())
+    assert total.get_smoothed_value("exact_match") == pytest.approx(100 * 4 / 21)
+    assert "_exact_match_total" not in total.get_smoothed_values()
+
+
+def test_training_reports_no_exact_match():
+    with metrics.aggregate() as total:
+        make_task().reduce_metrics([{"loss": 1.0}], Criterion())
+    assert "exact_match" not in total.get_smoothed_values()
+
+
+@pytest.mark.parametrize("dummy", [True, False])
+def test_the_criterion_can_tell_a_dummy_batch(dummy):
+    criterion = Criterion()
+    sample = {"ignore_grad": not dummy}
+    make_task().train_step(sample, Model(), criterion, Optimizer(), 3, ignore_grad=dummy)
+    assert criterion.ignored is dummy
+
+
+@pytest.mark.parametrize("text", ["beam=4", "[4]", ""])
+def test_generation_options_must_be_a_json_object(text):
+    with pytest.raises(ValueError, match="--eval-exact-match-args must be a JSON object, not"):
+        make_task(eval_exact_match_args=text)
