@@ -20,6 +20,7 @@ change in the machine's load hits all of them alike. What is reported:
 
 import argparse
 import copy
+import functools
 import json
 import os
 import platform
@@ -98,10 +99,9 @@ class Contender:
         self.generator.generate([self.inference], sample)
 
     def static_bytes(self) -> int:
-        """What stays between two updates: parameters, buffers, gradients, optimizer state."""
+        """What stays between two updates: parameters, buffers, optimizer state."""
         model = self.trainer.model
         tensors = [*model.parameters(), *model.buffers()]
-        tensors += [p.grad for p in model.parameters() if p.grad is not None]
         for state in self.trainer.optimizer.optimizer.state.values():
             tensors += [value for value in state.values() if torch.is_tensor(value)]
         return sum({t.data_ptr(): t.nbytes for t in tensors}.values())
@@ -171,19 +171,15 @@ def load_batches(task: Any, split: str, number: int, **limits: int) -> list[dict
     return [dataset.collater([dataset[i] for i in batch]) for batch in spread(batches, number)]
 
 
-def clock(work: Callable[[], None]) -> float:
-    """Seconds that the work takes."""
-    synchronize()
-    start = time.perf_counter()
-    work()
-    synchronize()
-    return time.perf_counter() - start
-
-
-def synchronize() -> None:
-    """Wait for the GPU, where there is one."""
-    if torch.cuda.is_available():
+def stopwatch(timer: Callable[[], float], cuda: bool, work: Callable[[], None]) -> float:
+    """Seconds that the work takes by this timer, the GPU's part included."""
+    if cuda:
         torch.cuda.synchronize()
+    start = timer()
+    work()
+    if cuda:
+        torch.cuda.synchronize()
+    return timer() - start
 
 
 def growth(work: Callable[[], None], cuda: bool) -> int:
@@ -208,6 +204,7 @@ def measure(
     contenders: Sequence[Contender],
     batches: dict[str, list[dict[str, Any]]],
     rounds: int,
+    timer: Callable[[], float],
     cuda: bool,
 ) -> None:
     """Fill in what the contenders took; the first round only warms up.
@@ -216,6 +213,7 @@ def measure(
         contenders: the models.
         batches: by ``"training"`` and ``"generating"``.
         rounds: how many rounds count.
+        timer: the clock.
         cuda: the models are on a GPU.
     """
     for turn in range(rounds + 1):
@@ -226,14 +224,17 @@ def measure(
                     sample = utils.move_to_cuda(sample)
                 for contender in contenders:
                     work = contender.train if measured == "training" else contender.generate
-                    totals[contender.label] += clock(lambda w=work, s=sample: w(s))  # type: ignore
+                    totals[contender.label] += stopwatch(
+                        timer, cuda, functools.partial(work, sample)
+                    )
             for contender in contenders if turn else ():
                 contender.seconds.setdefault(measured, []).append(totals[contender.label])
         print(f"round {turn} of {rounds} done", file=sys.stderr)
     largest = max(batches["training"], key=lambda s: s["net_input"]["prev_output_tokens"].numel())
     for contender in contenders:
+        contender.trainer.zero_grad()
         static = contender.static_bytes()
-        contender.memory = static + growth(lambda c=contender: c.train(largest), cuda)  # type: ignore
+        contender.memory = static + growth(functools.partial(contender.train, largest), cuda)
 
 
 def ratio(measured: str, one: Contender, other: Contender) -> float:
@@ -303,6 +304,8 @@ def parser() -> argparse.ArgumentParser:
     add("--beam", type=int, default=5, help="(default: %(default)s)")
     add("--threads", type=int, default=len(os.sched_getaffinity(0)), help="(default: all cores)")
     add("--cpu", action="store_true", default=not torch.cuda.is_available(), help="use no GPU")
+    add("--cpu-time", action="store_true",
+        help="count CPU seconds: with --threads 1 what the clock would show on an idle machine")
     add("--fp16", action="store_true", help="half precision")
     add("--bf16", action="store_true", help="bfloat16")
     add("--json", type=Path, metavar="FILE", help="write the results there too")
@@ -338,7 +341,8 @@ def run(args: argparse.Namespace) -> str:
         for label, cfg in zip(labels, configs, strict=True)
     ]
     cuda = torch.cuda.is_available() and not args.cpu
-    measure(contenders, batches, args.rounds, cuda)
+    timer = time.process_time if args.cpu_time else time.perf_counter
+    measure(contenders, batches, args.rounds, timer, cuda)
     tokens = {
         "training": sum(s["ntokens"] for s in batches["training"]),
         "generating": sentences * (length + 1),
@@ -349,7 +353,7 @@ def run(args: argparse.Namespace) -> str:
     precision = "fp16" if args.fp16 else "bf16" if args.bf16 else "fp32"
     setting = (
         f"{device}, {args.threads} threads, PyTorch {torch.__version__}, {precision}, "
-        f"{args.max_tokens} tokens per training batch, beam {args.beam} over {args.sentences} "
+        f"{'CPU time, ' * args.cpu_time}{args.max_tokens} tokens per training batch, beam {args.beam} over {args.sentences} "
         f"sentences of {length + 1} tokens, {len(batches['training'])} batches, "
         f"{args.rounds} rounds"
     )

@@ -2,7 +2,7 @@
 
 import argparse
 import functools
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable
 from typing import Any
 
 import numpy as np
@@ -21,8 +21,9 @@ def keep_the_last_batch() -> None:
 
     fairseq drops the last batch when its size is no multiple of
     ``--required-batch-size-multiple`` (8 by default), so that training, validation, generation
-    and interactive use each lose up to 7 sentences; without any index it fails instead.  Every
-    caller in fairseq looks the function up in its module, hence one replacement reaches them all.
+    and interactive use each lose up to 7 sentences; without any index it fails instead.  What is
+    dropped is one whole batch within the limits, so it is put back as it was.  Every caller in
+    fairseq looks the function up in its module, hence one replacement reaches them all.
     """
     if hasattr(data_utils.batch_by_size, "__wrapped__"):
         return
@@ -31,34 +32,14 @@ def keep_the_last_batch() -> None:
 
 def _without_loss(batch_by_size: Callable[..., list[Any]]) -> Callable[..., list[Any]]:
     @functools.wraps(batch_by_size)
-    def batch_all_by_size(
-        indices: Sequence[int] | np.ndarray,
-        num_tokens_fn: Callable[[int], int],
-        num_tokens_vec: Sequence[int] | np.ndarray | None = None,
-        max_tokens: int | None = None,
-        max_sentences: int | None = None,
-        required_batch_size_multiple: int = 1,
-        fixed_shapes: Sequence[tuple[int, int]] | None = None,
-    ) -> list[Any]:
+    def batch_all_by_size(indices: Iterable[int], *args: Any, **kwargs: Any) -> list[Any]:
         if not isinstance(indices, np.ndarray):
-            indices = np.fromiter(indices, dtype=np.int64, count=-1)
+            indices = np.fromiter(indices, dtype=np.int64)
         if len(indices) == 0:
             return []
-
-        def batches(start: int, multiple: int) -> list[Any]:
-            return batch_by_size(
-                indices[start:],
-                num_tokens_fn,
-                num_tokens_vec=None if num_tokens_vec is None else num_tokens_vec[start:],
-                max_tokens=max_tokens,
-                max_sentences=max_sentences,
-                required_batch_size_multiple=multiple,
-                fixed_shapes=fixed_shapes,
-            )
-
-        kept = batches(0, required_batch_size_multiple)
-        n_kept = sum(map(len, kept))
-        return kept if n_kept == len(indices) else kept + batches(n_kept, 1)
+        batches = batch_by_size(indices, *args, **kwargs)
+        n = sum(map(len, batches))
+        return batches if n == len(indices) else [*batches, indices[n:]]
 
     return batch_all_by_size
 

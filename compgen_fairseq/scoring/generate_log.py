@@ -49,7 +49,7 @@ def read(path: Path | str, expected: int | None = None) -> Generation:
             was written to its end, or if the file cannot be read.
     """
     try:
-        with open(path, encoding="utf-8", newline="\n") as file:
+        with open(path, encoding="utf-8") as file:
             return parse(file, expected)
     except OSError as error:
         raise LogError(f"{path}: {error.strerror}") from None
@@ -94,7 +94,7 @@ def _sentences(lines: list[str]) -> Iterator[tuple[int, Texts]]:
     """Each run of lines about one sentence; with ``--nbest`` its first, best hypothesis counts."""
     number, texts = -1, Texts()
     for line in lines:
-        match = SENTENCE.match(line.rstrip("\r\n"))
+        match = SENTENCE.match(line.rstrip("\n"))
         if match is None:
             continue
         kind, text = match[1], LOGGER.split(match[3], maxsplit=1)[0]

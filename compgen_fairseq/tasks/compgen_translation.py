@@ -45,7 +45,7 @@ class CompgenTranslationConfig(TranslationConfig):
             "what is not given keeps fairseq-generate's default"
         },
     )
-    eval_exact_match_remove_bpe: Optional[str] = field(  # noqa: UP045 (fairseq reads the type)
+    eval_exact_match_remove_bpe: Optional[str] = field(
         default=None,
         metadata={"help": "join subwords before comparing sentences", "argparse_const": "@@ "},
     )

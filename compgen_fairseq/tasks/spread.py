@@ -53,7 +53,7 @@ class SpreadRepeatsDataset(BaseWrapperDataset):
 
 
 def pair_ids(dataset: FairseqDataset) -> np.ndarray:
-    """Equal numbers for equal source-target pairs of a parallel corpus, shape ``(len(dataset),)``."""
+    """Equal numbers for equal source-target pairs of a corpus, shape ``(len(dataset),)``."""
     ids: dict[bytes, int] = {}
     pairs = (dataset[i] for i in range(len(dataset)))
     return np.array([ids.setdefault(_digest(pair), len(ids)) for pair in pairs])

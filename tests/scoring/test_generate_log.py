@@ -88,7 +88,7 @@ def test_shards_can_be_read_one_after_the_other():
         (log(0, 1) + log(0, 1), None, r"each of 2 sentences: 2 repeated \(ids 0, 1\)$"),
         (log(0) + log(0), None, r"1 repeated \(id 0\)$"),
         (log(0, 2, 0, 4), 5, r"2 missing \(ids 1, 3\), 1 repeated \(id 0\)$"),
-        (log(0, 1)[:-4] + [RESULT], None, r"1 incomplete \(id 1\)$"),
+        ([*log(0, 1)[:-4], RESULT], None, r"1 incomplete \(id 1\)$"),
         (log(0, 1, end=[]), None, "no closing line, so its end may be missing; say --expected N$"),
         (log(0, 1, end=["D-1\t-0.5\tcu"]), 2, "the last line is cut short$"),
         (log(), None, "no sentences with hypotheses"),
@@ -113,11 +113,11 @@ def test_a_log_that_ends_too_early_is_refused(fraction):
 
 def test_errors_name_the_file(tmp_path):
     path = tmp_path / "generate.log"
-    with pytest.raises(LogError, match="generate.log: No such file"):
+    with pytest.raises(LogError, match=r"generate\.log: No such file"):
         read(path)
     path.write_bytes(b"S-0\t\xff\n")
-    with pytest.raises(LogError, match="generate.log: not UTF-8 text"):
+    with pytest.raises(LogError, match=r"generate\.log: not UTF-8 text"):
         read(path)
     path.write_text("".join(log(1)))
-    with pytest.raises(LogError, match=r"generate.log: it is not .* 1 missing \(id 0\)"):
+    with pytest.raises(LogError, match=r"generate\.log: it is not .* 1 missing \(id 0\)"):
         read(path)

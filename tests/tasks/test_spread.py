@@ -87,6 +87,13 @@ def test_batches_of_the_real_data_set(tiny_data):
     assert max(copies["spread"]) <= 0.6 and min(copies["spread"][:-1]) > 0.1
 
 
+def test_batches_of_as_many_sentences_get_as_many_copies(tiny_data):
+    task, dataset = load(tiny_data, repeated_pairs="spread")
+    made = task.get_batch_iterator(dataset, max_sentences=16).frozen_batches
+    copies = [int((batch >= 203).sum()) for batch in made]  # 80 of 285, and two first occurrences
+    assert copies[0] in (6, 7) and set(copies[1:-1]) == {4, 5} and sum(copies) == 82
+
+
 def test_data_without_repeats_keeps_fairseqs_batches(tiny_data):
     task, plain = load(tiny_data, "valid")
     limits = {"max_tokens": 100, "required_batch_size_multiple": 8}

@@ -1,0 +1,129 @@
+"""Two workers hold the same model, and it is the one that a single process trains."""
+
+import multiprocessing
+import re
+import socket
+from unittest import mock
+
+import pytest
+import torch
+from fairseq.checkpoint_utils import load_checkpoint_to_cpu
+from fairseq_cli.train import cli_main
+
+import compgen_fairseq  # noqa: F401
+
+# a server that has imported fairseq: each of its processes starts at once
+PROCESSES = multiprocessing.get_context("forkserver")
+PROCESSES.set_forkserver_preload(["fairseq_cli.train"])
+
+TERMS = [
+    f"{term}_{side}"
+    for term in (
+        *("mmi_cross_entropy", "mmi_entropy", "commitment", "code_prediction"),
+        "code_attraction",
+    )
+    for side in ("source", "target")
+]
+EVERY_WORKER_SAVES = """
+from fairseq.trainer import Trainer
+import compgen_fairseq
+
+Trainer.should_save_checkpoint_on_current_rank = property(lambda self: True)
+"""
+
+
+def start(*flags: object):
+    """Start ``fairseq-train``."""
+    with mock.patch("sys.argv", ["fairseq-train", *map(str, flags)]):
+        process = PROCESSES.Process(target=cli_main)
+        process.start()
+    return process
+
+
+def free_port() -> int:
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        return free.getsockname()[1]
+
+
+@pytest.fixture
+def train(tiny_data, plugin, tmp_path):
+    """Train with some flags on one or two workers; the model of each, and what each logged."""
+    user_dir = tmp_path / "every_worker_saves"
+    user_dir.mkdir()
+    (user_dir / "__init__.py").write_text(EVERY_WORKER_SAVES)
+    sizes = {"layers": 1, "ffn-embed-dim": 16, "attention-heads": 2, "predictor-layers": 1}
+    common = [
+        *(tiny_data, *plugin, "--user-dir", user_dir, "--task", "compgen_translation"),
+        *(f"--{side}-{k}={v}" for side in ("encoder", "decoder") for k, v in sizes.items()),
+        *("--encoder-embed-dim", 16, "--criterion", "structural_cross_entropy"),
+        *("--num-workers", 0, "--seed", 5, "--required-batch-size-multiple", 1),
+        *("--max-update", 20, "--disable-validation", "--no-epoch-checkpoints"),
+    ]
+    shared = "--distributed-backend gloo --ddp-backend legacy_ddp --distributed-world-size 2"
+
+    def train(name: str, workers: int, *flags: object) -> list[tuple[dict, str]]:
+        folders = [tmp_path / f"{name}{rank}" for rank in range(workers)]
+        port = free_port()
+        processes = []
+        for rank, folder in enumerate(folders):
+            folder.mkdir()
+            own = ["--save-dir", folder, "--log-file", folder / "log"]
+            if workers == 2:
+                own += [*shared.split(), "--distributed-init-method", f"tcp://127.0.0.1:{port}"]
+                own += ["--distributed-no-spawn", "--distributed-rank", rank]
+            processes.append(start(*common, *flags, *own))
+        for process in processes:
+            process.join(timeout=200)
+        assert [process.exitcode for process in processes] == [0] * workers
+        return [
+            (
+                load_checkpoint_to_cpu(str(folder / "checkpoint_last.pt"))["model"],
+                (folder / "log").read_text(),
+            )
+            for folder in folders
+        ]
+
+    return train
+
+
+def assert_same(state: dict, other: dict, **tolerance: float) -> None:
+    assert state.keys() == other.keys()
+    for name in state:
+        torch.testing.assert_close(
+            state[name], other[name], msg=lambda text, name=name: f"{name}: {text}", **tolerance
+        )
+
+
+@pytest.mark.parametrize("size", [15, 18])
+def test_two_workers_equal_one_with_twice_the_batch(size, train):
+    """Unshuffled, two consecutive batches of a size are one of twice the size. 285 pairs are 19
+    batches of 15, so that one worker repeats a batch as a dummy, or 16 batches of 18."""
+    flags = [
+        *("--arch", "sq_transformer_scan", "--predictor-context", "left", "--ema-decay", 0.9),
+        *("--dropout", 0, "--curriculum", 100, "--optimizer", "sgd", "--lr", 0.1),
+    ]
+    (first, log), (second, _) = train("two", 2, *flags, "--batch-size", size)
+    ((alone, log_alone),) = train("one", 1, *flags, "--batch-size", 2 * size)
+    assert_same(first, second, rtol=0, atol=0)
+    assert_same(first, alone, rtol=0, atol=1e-5)
+    moved = [name for name in first if name.endswith("ema_offset")]
+    assert len(moved) == 2 and all(first[name].abs().max() > 1e-3 for name in moved)
+    for name in (*TERMS, "loss"):
+        assert figures(log, name) == pytest.approx(figures(log_alone, name), abs=2e-3), name
+
+
+def test_workers_agree_on_everything_random(train):
+    """With dropout, masked positions and a freeze half-way, and an odd number of batches."""
+    flags = "--arch sq_transformer_scan --ema-decay 0.9 --freeze-codes-after 12".split()
+    adam = "--optimizer adam --lr 0.01 --batch-size 15".split()
+    (first, _), (second, _) = train("masked", 2, *flags, *adam)
+    assert_same(first, second, rtol=0, atol=0)
+    assert all((v >= 0).all() for name, v in first.items() if name.endswith("type_codes"))
+
+
+def figures(log: str, name: str) -> list[float]:
+    """The values of ``name`` in fairseq's lines about training epochs (it repeats some lines)."""
+    values = dict(re.findall(rf"^epoch (\d+) .* \| {name} (\S+)", log, re.MULTILINE))
+    assert len(values) > 1, f"no {name} is logged"
+    return [float(values[epoch]) for epoch in sorted(values)]

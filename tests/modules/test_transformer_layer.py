@@ -1,0 +1,90 @@
+"""The layer's sublayers put together by hand."""
+
+import pytest
+import torch
+import torch.nn.functional as F
+
+from compgen_fairseq.modules.transformer_layer import FeedForward, StreamLayer
+
+DIM, FFN, GATE, HEADS = 8, 6, 5, 2
+
+
+def normed(x: torch.Tensor) -> torch.Tensor:
+    return F.layer_norm(x, (DIM,))
+
+
+@pytest.fixture(autouse=True)
+def seed():
+    torch.manual_seed(0)
+
+
+def scrambled(module: torch.nn.Module) -> torch.nn.Module:
+    """The module with biases that matter too."""
+    for name, parameter in module.named_parameters():
+        if name.endswith("bias") and "norm" not in name:
+            torch.nn.init.normal_(parameter)
+    return module
+
+
+def test_highway_equals_the_formula():
+    ffn, r = scrambled(FeedForward(DIM, FFN, GATE)), torch.randn(2, 3, DIM)
+    first, first_gate = ffn.inner.weight.split([FFN, GATE])
+    bias, bias_gate = ffn.inner.bias.split([FFN, GATE])
+    f = F.relu(r @ first.T + bias) @ ffn.outer.weight.T + ffn.outer.bias
+    g = torch.sigmoid(F.relu(r @ first_gate.T + bias_gate) @ ffn.gate.weight.T + ffn.gate.bias)
+    torch.testing.assert_close(ffn(r), normed(r * g + f * (1 - g)))
+    ffn.gate.bias.data.fill_(100.0)  # wide open: the FFN is passed by
+    torch.testing.assert_close(ffn(r), normed(r))
+    ffn.gate.bias.data.fill_(-100.0)  # shut: no residual
+    torch.testing.assert_close(ffn(r), normed(f))
+
+
+def test_add_equals_the_formula():
+    ffn, r = scrambled(FeedForward(DIM, FFN, GATE, residual="add")), torch.randn(2, 3, DIM)
+    assert ffn.inner.out_features == FFN and ffn.gate is None
+    f = F.relu(ffn.inner(r)) @ ffn.outer.weight.T + ffn.outer.bias
+    torch.testing.assert_close(ffn(r), normed(r + f))
+
+
+def test_unknown_residual_is_refused():
+    with pytest.raises(ValueError, match="'highway' or 'add', not 'none'"):
+        FeedForward(DIM, FFN, GATE, residual="none")
+
+
+def layer(**options) -> StreamLayer:
+    return scrambled(StreamLayer(DIM, FFN, GATE, HEADS, relative=4, **options))
+
+
+def test_every_sublayer_ends_with_its_norm():
+    made, x = layer(), torch.randn(1, 2, 5, DIM)
+    attended, _ = made.self_attn.self_attention(x, None)
+    out, weights = made(x, None)
+    torch.testing.assert_close(out, made.ffn(normed(x + attended)))
+    assert weights is None
+    torch.testing.assert_close(out.mean(-1), torch.zeros(1, 2, 5), atol=1e-5, rtol=0)
+    torch.testing.assert_close(out.std(-1, correction=0), torch.ones(1, 2, 5), atol=1e-3, rtol=0)
+
+
+@pytest.mark.parametrize("cross, shared_weights", [("own", False), ("own", True), ("shared", True)])
+def test_cross_attention(cross, shared_weights):
+    made = layer(cross=cross, shared_weights=shared_weights)
+    x, memory = torch.randn(2, 2, 5, DIM), torch.randn(2, 2, 4, DIM)
+    attended, _ = made.self_attn.self_attention(x, None)
+    r = normed(x + attended)
+    if cross == "shared":  # the codes read the encoder's words, once, for both residuals
+        read = made.cross_attn.cross_attention(r[:1], memory[1:], None)[0]
+        assert read.size(0) == 1
+    else:  # each stream reads its own
+        read = torch.cat(
+            [made.cross_attn.cross_attention(r[i : i + 1], memory[i : i + 1], None)[0] for i in (0, 1)]
+        )
+    out, weights = made(x, None, memory, need_weights=True)
+    torch.testing.assert_close(out, made.ffn(normed(r + read)))
+    assert weights.shape == (2, HEADS, 5, 4)
+
+
+def test_dropout_only_in_training():
+    made, x = layer(dropout=0.5, attention_dropout=0.1, activation_dropout=0.1), torch.randn(1, 2, 5, DIM)
+    assert not torch.equal(made(x, None)[0], made(x, None)[0])
+    made.eval()
+    assert torch.equal(made(x, None)[0], made(x, None)[0])

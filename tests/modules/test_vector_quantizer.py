@@ -1,0 +1,131 @@
+"""Nearest codes, who gets the gradient, the moving average, and float32 throughout."""
+
+import pytest
+import torch
+
+from compgen_fairseq.modules.vector_quantizer import VectorQuantizer, code_logits, first_argmax
+
+CODES = torch.tensor([[0.0, 0.0], [3.0, 0.0], [0.0, 4.0]])
+
+
+def quantizer(codes=CODES, num_types=5, **options) -> VectorQuantizer:
+    made = VectorQuantizer(len(codes), codes.size(1), num_types, **options)
+    made.weight.data.copy_(codes)
+    return made
+
+
+def quantize(made, x, tokens=None):
+    tokens = torch.zeros(x.shape[:2], dtype=torch.long) if tokens is None else tokens
+    return made.quantize(x, tokens, made.codebook())
+
+
+def test_distances_by_hand():
+    x = torch.tensor([[1.0, 0.0], [2.0, 2.0]])
+    expected = torch.tensor([[-1.0, -4.0, -17.0], [-8.0, -5.0, -8.0]])
+    assert torch.equal(code_logits(x, CODES), expected)
+    assert torch.equal(code_logits(x, CODES, sharpness=0.5), expected / 2)
+
+
+def test_cosines_by_hand():
+    codes = torch.tensor([[2.0, 0.0], [0.0, 3.0], [-1.0, 0.0], [0.6, 0.8]])
+    logits = code_logits(torch.tensor([[5.0, 0.0]]), codes, "cosine", sharpness=5.0)
+    torch.testing.assert_close(logits, torch.tensor([[5.0, 0.0, -5.0, 3.0]]))
+
+
+def test_the_nearest_code_replaces_the_embedding():
+    found = quantize(quantizer(), torch.tensor([[[1.0, 0.0], [1.0, 3.0]], [[9.0, 9.0], [2.0, 0.1]]]))
+    assert found.codes.tolist() == [[0, 2], [2, 1]]
+    assert torch.equal(found.vectors, CODES[found.codes])
+
+
+def test_ties_go_to_the_lowest_code():
+    codes = torch.tensor([[9.0, 9.0], [1.0, 0.0], [1.0, 0.0], [-1.0, 0.0]])
+    x = torch.zeros(1, 3, 2)
+    assert quantize(quantizer(codes), x).codes.tolist() == [[1, 1, 1]]
+    assert first_argmax(torch.tensor([[0.0, 2.0, 2.0, 2.0], [3.0, 3.0, 3.0, 3.0]])).tolist() == [1, 0]
+
+
+@pytest.mark.parametrize("straight_through", [True, False])
+def test_the_gradient_goes_to_the_embeddings_or_to_the_codes(straight_through):
+    made = quantizer(straight_through=straight_through)
+    x = torch.tensor([[[1.0, 0.5], [2.9, 0.2], [2.8, 0.1]]], requires_grad=True)
+    found = quantize(made, x)
+    torch.testing.assert_close(found.vectors, CODES[[0, 1, 1]].unsqueeze(0))
+    upstream = torch.tensor([[[1.0, 2.0], [3.0, 4.0], [5.0, 6.0]]])
+    to_x, to_codes = torch.autograd.grad(
+        (found.vectors * upstream).sum(), (x, made.weight), allow_unused=True
+    )
+    if straight_through:
+        assert torch.equal(to_x, upstream)
+        assert to_codes is None
+    else:
+        assert to_x is None
+        assert torch.equal(to_codes, torch.tensor([[1.0, 2.0], [8.0, 10.0], [0.0, 0.0]]))
+
+
+def test_moving_average_by_hand():
+    made = quantizer(ema_decay=0.75)
+    x = torch.tensor([[[1.0, 2.0], [3.0, 2.0], [90.0, 90.0]], [[5.0, 4.0], [70.0, 70.0], [7.0, 7.0]]])
+    codes = torch.tensor([[0, 0, 0], [1, 2, 1]])
+    keep = torch.tensor([[True, True, False], [True, False, True]])
+    made.update_ema(x, codes, keep)
+    # code 0: a quarter of the way from (0, 0) to the mean (2, 2); 1: from (3, 0) to (6, 5.5)
+    expected = torch.tensor([[0.5, 0.5], [3.75, 1.375], [0.0, 4.0]])
+    torch.testing.assert_close(made.codebook().detach(), expected)
+    assert torch.equal(made.weight.data, CODES)  # the optimizer's part stays
+    made.update_ema(x, codes, keep)
+    torch.testing.assert_close(made.codebook()[0].detach(), torch.tensor([0.875, 0.875]))
+
+
+def test_no_moving_average_with_decay_1_or_without_tokens():
+    x, codes = torch.ones(1, 2, 2), torch.zeros(1, 2, dtype=torch.long)
+    for decay, keep in ((1.0, torch.tensor([[True, True]])), (0.5, torch.tensor([[False, False]]))):
+        made = quantizer(ema_decay=decay)
+        made.update_ema(x, codes, keep)
+        assert torch.equal(made.codebook(), CODES)
+
+
+def test_frozen_codes_follow_the_type_and_survive_saving():
+    made = quantizer()
+    x, tokens = torch.tensor([[[1.0, 0.0], [1.0, 0.0]]]), torch.tensor([[3, 4]])
+    assert not made.frozen
+    made.type_codes.copy_(torch.tensor([0, 0, 0, 2, 1]))
+    copy = quantizer()
+    copy.load_state_dict(made.state_dict())
+    for frozen in (made, copy):
+        assert frozen.frozen
+        found = quantize(frozen, x, tokens)
+        assert found.codes.tolist() == [[2, 1]]
+        assert torch.equal(found.vectors, CODES[[2, 1]].unsqueeze(0))
+
+
+@pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16])
+def test_the_codebook_stays_float32_in_a_half_precision_model(dtype):
+    codes = CODES + 1e-4  # not representable in half precision
+    made = torch.nn.Sequential(quantizer(codes)).to(dtype)[0]
+    assert made.weight.dtype == made.ema_offset.dtype == made.codebook().dtype == torch.float32
+    assert torch.equal(made.weight.data, codes)
+    found = quantize(made, torch.tensor([[[1.0, 0.0]]], dtype=dtype))
+    assert found.logits.dtype == torch.float32
+    assert found.vectors.dtype == dtype
+
+
+def test_autocast_leaves_the_logits_in_float32():
+    x = torch.randn(4, 8)
+    codes = torch.randn(3, 8)
+    with torch.autocast("cpu", torch.bfloat16):
+        logits = code_logits(x, codes)
+    assert torch.equal(logits, code_logits(x, codes))
+
+
+@pytest.mark.parametrize(
+    "options, message",
+    [
+        ({"num_codes": 1}, "at least 2 codes, not 1"),
+        ({"similarity": "dot"}, "one of distance, cosine, not 'dot'"),
+        ({"ema_decay": 1.5}, "between 0 and 1, not 1.5"),
+    ],
+)
+def test_impossible_quantizers_are_refused(options, message):
+    with pytest.raises(ValueError, match=message):
+        VectorQuantizer(**{"num_codes": 3, "dim": 2, "num_types": 5, **options})
