@@ -4,8 +4,6 @@ import argparse
 import json
 import sys
 
-from compgen_fairseq.modules.vector_quantizer import first_argmax
-
 
 def words_per_code(model) -> dict[str, list[list[str]]]:
     """The words of each code, most frequent first, on both sides.

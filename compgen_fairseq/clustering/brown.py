@@ -18,7 +18,9 @@ WINDOW = 48
 Counts = NDArray[np.float64]
 
 
-def bigram_counts(sentences: Iterable[NDArray[np.integer]], vocabulary: int, eos: int) -> csr_matrix:
+def bigram_counts(
+    sentences: Iterable[NDArray[np.integer]], vocabulary: int, eos: int
+) -> csr_matrix:
     """Count the pairs of neighbours; the first word's left neighbour is ``eos``.
 
     Args:
@@ -108,9 +110,7 @@ def _grow(joint: Counts, row: csr_matrix, column, classes: NDArray, word: int) -
     for sparse, target in ((row, grown[new]), (column, grown[:, new])):
         others = sparse.indices
         known = classes[others] >= 0
-        target += np.bincount(
-            classes[others[known]], weights=sparse.data[known], minlength=new + 1
-        )
+        target += np.bincount(classes[others[known]], weights=sparse.data[known], minlength=new + 1)
     grown[new, new] /= 2  # counted as a row and as a column
     return grown
 
@@ -150,7 +150,9 @@ def _cheapest_pair(joint: Counts) -> tuple[int, int]:
 
 
 def _by_frequency(classes: NDArray, frequency: NDArray, num_classes: int) -> NDArray[np.int64]:
-    mass = np.bincount(classes[classes >= 0], weights=frequency[classes >= 0], minlength=num_classes)
+    mass = np.bincount(
+        classes[classes >= 0], weights=frequency[classes >= 0], minlength=num_classes
+    )
     rank = np.empty(num_classes, dtype=np.int64)
     rank[np.argsort(-mass, kind="stable")] = np.arange(num_classes)
     return np.where(classes >= 0, rank[np.maximum(classes, 0)], 0)

@@ -121,7 +121,7 @@ class StructuralCrossEntropyCriterion(LabelSmoothedCrossEntropyCriterion):
 
     @classmethod
     def reduce_metrics(cls, logging_outputs) -> None:
-        """Aggregate over workers and batches; each term is the mean over what it was summed over."""
+        """Aggregate over workers and batches; a term is the mean over what it was summed over."""
         super().reduce_metrics(logging_outputs)
         names = sorted({k[4:] for log in logging_outputs for k in log if k.startswith("sum_")})
         for name in names:
@@ -228,5 +228,3 @@ class Reduction:
             logging_output[f"num_{value.name}"] = own[1] * (not self.dummy)
             loss = loss + value.weight * mean * share
         return loss * self.sample_size
-
-

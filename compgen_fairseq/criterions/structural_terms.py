@@ -75,8 +75,8 @@ def entropy(mean: Tensor) -> Tensor:
 
 def commitment(side: SideOutputs) -> Term:
     """Mean squared difference of each embedding and its code, the code held fixed."""
-    nearest = F.embedding(side.codes, side.codebook).detach()
-    return masked_squares(side.embeddings, nearest, side.keep)
+    logits = code_logits(side.embeddings, side.codebook.detach())
+    return squared_error(logits.gather(-1, side.codes.unsqueeze(-1)).squeeze(-1), side)
 
 
 def code_prediction(side: SideOutputs, code_stream: bool) -> Term:
@@ -89,9 +89,8 @@ def code_prediction(side: SideOutputs, code_stream: bool) -> Term:
 
 def code_attraction(side: SideOutputs, code_stream: bool) -> Term:
     """Mean squared difference of the last layer's output and the code nearest to it, held fixed."""
-    final = final_stream(side, code_stream)
-    nearest = F.embedding(code_logits(final, side.codebook).argmax(-1), side.codebook).detach()
-    return masked_squares(final, nearest, side.keep)
+    logits = code_logits(final_stream(side, code_stream), side.codebook.detach())
+    return squared_error(logits.amax(-1), side)
 
 
 def srl_mse(side: SideOutputs) -> Term:
@@ -99,7 +98,9 @@ def srl_mse(side: SideOutputs) -> Term:
     layers (paper, section 3.3)."""
     total = side.embeddings.new_zeros((), dtype=torch.float32)
     for streams in side.layers:
-        total = total + masked_squares(streams[-1], streams[0].detach(), side.keep)[0]
+        words, codes = streams[-1].float(), streams[0].detach().float()
+        squares = F.mse_loss(words, codes, reduction="none").mean(-1)
+        total = total + (squares * side.keep).sum()
     return total, side.keep.sum()
 
 
@@ -108,10 +109,9 @@ def final_stream(side: SideOutputs, code_stream: bool) -> Tensor:
     return side.final[0 if code_stream else -1]
 
 
-def masked_squares(x: Tensor, y: Tensor, keep: Tensor) -> Term:
-    """Squared difference, mean over the width, summed over the kept positions."""
-    squares = (x.float() - y.float()).square().mean(-1)
-    return (squares * keep).sum(), keep.sum()
+def squared_error(logits: Tensor, side: SideOutputs) -> Term:
+    """From minus squared distances, ``(B, T)``: the mean over the width, summed over the tokens."""
+    return -(logits * side.keep).sum() / side.codebook.size(-1), side.keep.sum()
 
 
 def count(x: Tensor) -> Tensor:

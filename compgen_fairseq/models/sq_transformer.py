@@ -5,10 +5,8 @@ Quantized Embeddings".
 """
 
 import logging
-import math
 from typing import Any
 
-import torch
 import torch.nn as nn
 import torch.nn.functional as F
 from fairseq.dataclass.utils import gen_parser_from_dataclass
@@ -19,132 +17,14 @@ from fairseq.models import (
     register_model,
     register_model_architecture,
 )
-from fairseq.modules import PositionalEmbedding
 from torch import Tensor
 
 from compgen_fairseq.models.sq_config import PRESETS, SQTransformerConfig
-from compgen_fairseq.modules.code_predictor import CodePredictor, causal_mask, padding_mask
+from compgen_fairseq.models.sq_stack import StreamStack, build_embedding, next_positions
+from compgen_fairseq.modules.code_predictor import causal_mask, padding_mask
 from compgen_fairseq.modules.structural_outputs import SideOutputs, StructuralOutputs
-from compgen_fairseq.modules.transformer_layer import StreamLayer
-from compgen_fairseq.modules.vector_quantizer import (
-    Quantized,
-    VectorQuantizer,
-    code_logits,
-    first_argmax,
-)
 
 logger = logging.getLogger(__name__)
-
-
-def build_embedding(dictionary, dim: int) -> nn.Embedding:
-    """Embeddings with a deviation of ``dim ** -0.5``, zero for padding."""
-    embedding = nn.Embedding(len(dictionary), dim, dictionary.pad())
-    nn.init.normal_(embedding.weight, std=dim**-0.5)
-    nn.init.zeros_(embedding.weight[dictionary.pad()])
-    return embedding
-
-
-class StreamStack(nn.Module):
-    """What encoder and decoder share: embeddings, codes, layers, and the prior over codes.
-
-    Args:
-        cfg: the resolved configuration.
-        embedding: the side's word embeddings.
-        dictionary: the side's dictionary.
-        decoder: which side this is.
-    """
-
-    def __init__(self, cfg: SQTransformerConfig, embedding: nn.Embedding, dictionary, decoder: bool):
-        super().__init__()
-        side = "decoder" if decoder else "encoder"
-        dim = cfg.encoder_embed_dim
-        self.attention = cfg.attention
-        self.mmi = cfg.mmi
-        self.dropout = cfg.dropout
-        self.embedding = embedding
-        self.scale = math.sqrt(dim)
-        self.eos = dictionary.eos()
-        self.pad = dictionary.pad()
-        heads = getattr(cfg, f"{side}_attention_heads")
-        ffn_dim = getattr(cfg, f"{side}_ffn_embed_dim")
-        longest = cfg.max_target_positions if decoder else cfg.max_source_positions
-        cross = "none"
-        if decoder:
-            cross = "shared" if cfg.attention == "sal" and cfg.sal_cross_attention == "shared" else "own"
-        self.positions = (
-            PositionalEmbedding(longest, dim, self.pad, learned=False)
-            if cfg.positions == "sinusoidal"
-            else None
-        )
-        self.layers = nn.ModuleList(
-            StreamLayer(
-                dim,
-                ffn_dim,
-                cfg.decoder_ffn_embed_dim,
-                heads,
-                cfg.dropout,
-                cfg.attention_dropout,
-                cfg.activation_dropout,
-                relative=cfg.max_relative_distance if cfg.positions == "relative" else None,
-                shared_weights=cfg.attention == "sal",
-                cross=cross,
-                ffn_residual=cfg.ffn_residual,
-            )
-            for _ in range(getattr(cfg, f"{side}_layers"))
-        )
-        self.quantizer: VectorQuantizer | None = None
-        self.predictor: CodePredictor | None = None
-        if cfg.quantizer != "none":
-            self.quantizer = VectorQuantizer(
-                cfg.target_codes if decoder else cfg.source_codes,
-                dim,
-                len(dictionary),
-                cfg.posterior,
-                cfg.posterior_sharpness,
-                cfg.ema_decay,
-                cfg.straight_through == "yes",
-            )
-        if cfg.quantizer == "sovq":
-            self.predictor = CodePredictor(
-                getattr(cfg, f"{side}_predictor_layers"),
-                dim,
-                ffn_dim,
-                heads,
-                cfg.dropout,
-                "left" if decoder else cfg.predictor_context,
-                cross=decoder,
-                start=not decoder,
-            )
-
-    def embed(self, tokens: Tensor) -> Tensor:
-        """Scaled word embeddings with dropout, ``(batch, len)`` -> ``(batch, len, dim)``."""
-        x = self.embedding(tokens) * self.scale
-        return F.dropout(x, self.dropout, self.training)
-
-    def streams(self, x: Tensor, quantized: Quantized | None, positions: Tensor | None) -> Tensor:
-        """Stack the streams: ``(1 or 2, batch, len, dim)``, codes first, words last."""
-        parts = [x] if quantized is None else [quantized.vectors, x]
-        streams = torch.stack(parts)
-        return streams if positions is None else streams + positions
-
-    def needs_codes(self, structural: bool) -> bool:
-        """Whether this pass runs the code stream: SAL always, SRL while training its terms."""
-        return self.attention == "sal" or (self.attention == "srl" and structural)
-
-    @torch.no_grad()
-    def type_codes(self) -> Tensor:
-        """The code of every type of the vocabulary, ``(types,)``."""
-        quantizer = self.quantizer
-        assert quantizer is not None
-        if quantizer.frozen:
-            return quantizer.type_codes
-        embeddings = self.embedding.weight * self.scale
-        return first_argmax(code_logits(embeddings, quantizer.codebook(), quantizer.similarity))
-
-    def freeze_codes(self, codes: Tensor | None = None) -> None:
-        """Fix every type's code for good: the nearest code's, or the given ``(types,)``."""
-        assert self.quantizer is not None
-        self.quantizer.type_codes.copy_(self.type_codes() if codes is None else codes)
 
 
 class SQEncoder(FairseqEncoder):
@@ -156,7 +36,11 @@ class SQEncoder(FairseqEncoder):
         self.longest = cfg.max_source_positions
 
     def forward(
-        self, src_tokens: Tensor, src_lengths: Tensor | None = None, structural: bool = False, **_: Any
+        self,
+        src_tokens: Tensor,
+        src_lengths: Tensor | None = None,
+        structural: bool = False,
+        **_: Any,
     ) -> dict[str, Any]:
         """Encode.
 
@@ -169,17 +53,12 @@ class SQEncoder(FairseqEncoder):
             ``memory``: the last layer's streams ``(streams, batch, src_len, dim)``;
             ``memory_mask``: ``(batch, 1, 1, src_len)``; ``side``: :class:`SideOutputs` or None.
         """
-        stack, quantizer = self.stack, self.stack.quantizer
+        stack = self.stack
         keep = src_tokens.ne(stack.pad)
         x = stack.embed(src_tokens)
-        quantized, codebook = None, None
-        if quantizer is not None and (structural or stack.needs_codes(structural)):
-            codebook = quantizer.codebook()
-            quantized = quantizer.quantize(x, src_tokens, codebook)
+        quantized = stack.quantize(x, src_tokens, structural)
         positions = None if stack.positions is None else stack.positions(src_tokens)
-        streams = stack.streams(
-            x, quantized if stack.needs_codes(structural) else None, positions
-        )
+        streams = stack.streams(x, quantized if stack.needs_codes(structural) else None, positions)
         mask = padding_mask(keep, x.dtype)
         layers = []
         for layer in stack.layers:
@@ -192,16 +71,16 @@ class SQEncoder(FairseqEncoder):
                 keep=keep,
                 codes=quantized.codes,
                 posterior=quantized.logits,
-                codebook=codebook,
+                codebook=quantized.codebook,
                 next_codes=quantized.codes.roll(-1, dims=1),
                 next_keep=keep & F.pad(keep, (0, 1))[:, 1:],
                 final=streams,
                 layers=layers,
             )
-            if stack.predictor is not None and not quantizer.frozen:
+            if stack.predictor is not None and stack.learns_codes:
                 context = quantized.vectors if stack.mmi == "brown" else x
                 side.prior, predicted = stack.predictor(
-                    context, keep, src_tokens.eq(stack.eos), codebook
+                    context, keep, src_tokens.eq(stack.eos), quantized.codebook
                 )
                 side.predicted = quantized.logits[predicted]
         return {"memory": streams, "memory_mask": mask, "side": side}
@@ -251,7 +130,8 @@ class SQDecoder(FairseqIncrementalDecoder):
             incremental_state: fairseq's dictionary of cached states.
             structural: also return the tensors of the structural loss terms.
             features_only: return features instead of logits.
-            need_attention: also return the cross-attention.
+            need_attention: also return the cross-attention; a full pass in evaluation always does
+                (``--print-alignment`` reads it there).
 
         Returns:
             logits ``(batch, len, vocabulary)`` and a dictionary with ``attn`` (a list with the last
@@ -259,11 +139,9 @@ class SQDecoder(FairseqIncrementalDecoder):
             ``structural``.
         """
         assert encoder_out is not None
-        stack, quantizer = self.stack, self.stack.quantizer
+        stack = self.stack
         tokens, mask, caches = prev_output_tokens, None, self._caches(incremental_state)
-        positions = (
-            None if stack.positions is None else stack.positions(tokens, incremental_state)
-        )
+        positions = None if stack.positions is None else stack.positions(tokens, incremental_state)
         if caches is not None:
             tokens = tokens[:, -1:]
         x = stack.embed(tokens)
@@ -271,16 +149,12 @@ class SQDecoder(FairseqIncrementalDecoder):
         if caches is None:
             mask = causal_mask(x.size(1), x)
             if not bool(keep[:, 0].all()):  # padding on the left is not hidden by the causal mask
-                mask = (mask + padding_mask(keep, x.dtype)).clamp(min=torch.finfo(x.dtype).min)
-        quantized, codebook = None, None
-        if quantizer is not None and (structural or stack.needs_codes(structural)):
-            codebook = quantizer.codebook()
-            quantized = quantizer.quantize(x, tokens, codebook)
-        streams = stack.streams(
-            x, quantized if stack.needs_codes(structural) else None, positions
-        )
+                mask = mask + padding_mask(keep, x.dtype)
+        quantized = stack.quantize(x, tokens, structural)
+        streams = stack.streams(x, quantized if stack.needs_codes(structural) else None, positions)
         memory, memory_mask = encoder_out["memory"], encoder_out["memory_mask"]
         memory_streams = memory[-streams.size(0) :]
+        need_attention = need_attention or (caches is None and not self.training)
         layers, weights = [], None
         for i, layer in enumerate(stack.layers):
             streams, weights = layer(
@@ -301,19 +175,19 @@ class SQDecoder(FairseqIncrementalDecoder):
                 keep=keep,
                 codes=quantized.codes,
                 posterior=quantized.logits,
-                codebook=codebook,
+                codebook=quantized.codebook,
                 next_codes=quantized.codes.gather(1, following),
                 next_keep=next_keep,
                 final=streams,
                 layers=layers,
             )
-            if stack.predictor is not None and not quantizer.frozen:
+            if stack.predictor is not None and stack.learns_codes:
                 context = quantized.vectors if stack.mmi == "brown" else x
                 side.prior, predicted = stack.predictor(
                     context,
                     keep,
                     tokens.eq(stack.eos),
-                    codebook,
+                    quantized.codebook,
                     memory[self.predictor_stream],
                     memory_mask,
                 )
@@ -347,7 +221,9 @@ class SQDecoder(FairseqIncrementalDecoder):
     def _save(self, incremental_state, caches) -> None:
         if caches is not None:
             incremental_state[self._STATE] = {
-                f"{i}.{key}": tensor for i, cache in enumerate(caches) for key, tensor in cache.items()
+                f"{i}.{key}": tensor
+                for i, cache in enumerate(caches)
+                for key, tensor in cache.items()
             }
 
     def reorder_incremental_state(self, incremental_state, new_order: Tensor) -> None:
@@ -372,25 +248,6 @@ class SQDecoder(FairseqIncrementalDecoder):
 
     def max_positions(self) -> int:
         return self.longest
-
-
-def next_positions(keep: Tensor) -> tuple[Tensor, Tensor]:
-    """Where each target token stands among ``prev_output_tokens``.
-
-    The targets are the previous outputs moved one to the left, with the end of the sentence, which
-    starts ``prev_output_tokens``, at the end.
-
-    Args:
-        keep: non-pad positions of ``prev_output_tokens``, ``(batch, len)``, bool.
-
-    Returns:
-        for each position the index of its target, ``(batch, len)``, and which of them count.
-    """
-    length = keep.size(1)
-    index = torch.arange(1, length + 1, device=keep.device).expand(keep.shape)
-    last = ~F.pad(keep, (0, 1))[:, 1:]
-    first = keep.to(torch.uint8).argmax(-1, keepdim=True)
-    return torch.where(last, first, index.clamp(max=length - 1)), keep
 
 
 @register_model("sq_transformer", dataclass=SQTransformerConfig)
@@ -466,9 +323,7 @@ class SQTransformerModel(FairseqEncoderDecoderModel):
         )
         side = extra["structural"]
         if side is not None:
-            extra["structural"] = StructuralOutputs(
-                encoder_out["side"], side, self.encoder.stack.quantizer.frozen
-            )
+            extra["structural"] = StructuralOutputs(encoder_out["side"], side)
         return logits, extra
 
     def missing_classes(self) -> tuple[int, int] | None:
@@ -491,7 +346,11 @@ class SQTransformerModel(FairseqEncoderDecoderModel):
             outputs: what :meth:`forward` returned for the step.
             count: False for a dummy batch, whose tokens don't count.
         """
-        for stack, side in ((self.encoder.stack, outputs.source), (self.decoder.stack, outputs.target)):
+        for stack, side in (
+            (self.encoder.stack, outputs.source),
+            (self.decoder.stack, outputs.target),
+        ):
+            assert stack.quantizer is not None
             stack.quantizer.update_ema(side.embeddings, side.codes, side.keep & count)
 
     def set_num_updates(self, num_updates: int) -> None:

@@ -90,7 +90,6 @@ class CodePredictor(nn.Module):
                 first = keep & ~F.pad(keep, (1, 0))[:, :-1]
                 x = torch.where(first.unsqueeze(-1), self.mask_code.type_as(x), x)
             mask = causal_mask(x.size(1), x) + padding_mask(keep, x.dtype)
-            mask = mask.clamp(min=torch.finfo(x.dtype).min)
         streams = x.unsqueeze(0)
         source = None if memory is None else memory.unsqueeze(0)
         for layer in self.layers:
@@ -107,15 +106,19 @@ def draw_positions(candidates: Tensor) -> Tensor:
     return torch.zeros_like(candidates).scatter(-1, index, True) & candidates
 
 
+def lowest(dtype: torch.dtype) -> float:
+    """What hides a position from attention: finite, and twice it still is, so that a row of
+    hidden positions (padding) stays free of NaN."""
+    return torch.finfo(dtype).min / 2
+
+
 def padding_mask(keep: Tensor, dtype: torch.dtype) -> Tensor:
     """``(batch, len)`` of non-pads -> ``(batch, 1, 1, len)`` to add to attention scores."""
-    lowest = torch.finfo(dtype).min
-    return torch.zeros(keep.shape, dtype=dtype, device=keep.device).masked_fill_(~keep, lowest)[
-        :, None, None
-    ]
+    mask = torch.zeros(keep.shape, dtype=dtype, device=keep.device)
+    return mask.masked_fill_(~keep, lowest(dtype))[:, None, None]
 
 
 def causal_mask(length: int, like: Tensor) -> Tensor:
     """``(1, 1, length, length)`` to add to attention scores: no position sees a later one."""
-    lowest = torch.full((length, length), torch.finfo(like.dtype).min, device=like.device)
-    return lowest.type_as(like).triu(1)[None, None]
+    mask = torch.full((length, length), lowest(like.dtype), device=like.device, dtype=like.dtype)
+    return mask.triu(1)[None, None]

@@ -8,6 +8,8 @@ import torch.nn as nn
 import torch.nn.functional as F
 from torch import Tensor
 
+from compgen_fairseq.modules.dropout import apply_dropout
+
 
 class RelativePositions(nn.Module):
     """One pair of tables of relative position embeddings, shared by the heads of a layer.
@@ -39,7 +41,7 @@ class RelativePositions(nn.Module):
         distance = (key - query[:, None]).clamp(-self.max_distance, self.max_distance)
         index = distance + self.max_distance
         return tuple(  # type: ignore[return-value]
-            F.dropout(F.embedding(index, table), self.dropout, self.training)
+            apply_dropout(F.embedding(index, table), self.dropout, self.training)
             for table in (self.keys, self.values)
         )
 
@@ -92,14 +94,14 @@ def attend(
     query = query * query.size(-1) ** -0.5
     scores = query @ key.transpose(-1, -2)
     if relative is not None:
-        scores = scores + per_position(query, relative[0].transpose(1, 2))
+        scores += per_position(query, relative[0].transpose(1, 2))
     if mask is not None:
-        scores = scores + mask
+        scores += mask
     weights = F.softmax(scores, dim=-1, dtype=torch.float32).type_as(value)
-    dropped = F.dropout(weights, dropout) if dropout > 0 else weights
+    dropped = apply_dropout(weights, dropout, training=True)
     out = dropped @ value
     if relative is not None:
         positions = per_position(dropped, relative[1])
         streams = value.size(-1) // positions.size(-1)
-        out = out + (positions if streams == 1 else positions.repeat(1, 1, 1, streams))
+        out += positions if streams == 1 else positions.repeat(1, 1, 1, streams)
     return out, weights

@@ -29,8 +29,7 @@ class SideOutputs:
 
 @dataclass
 class StructuralOutputs:
-    """Both sides; ``frozen`` says that the codes are fixed and the MMI terms are over."""
+    """Both sides."""
 
     source: SideOutputs
     target: SideOutputs
-    frozen: bool = False

@@ -5,6 +5,7 @@ import torch.nn as nn
 import torch.nn.functional as F
 from torch import Tensor
 
+from compgen_fairseq.modules.dropout import apply_dropout
 from compgen_fairseq.modules.relative_attention import RelativePositions
 from compgen_fairseq.modules.systematic_attention import Cache, SystematicAttention
 
@@ -47,9 +48,8 @@ class FeedForward(nn.Module):
         self.outer = nn.Linear(ffn_dim, dim)
         self.gate = nn.Linear(gate_dim, dim) if self.gate_dim else None
         self.norm = nn.LayerNorm(dim)
-        for width, part in ((ffn_dim, slice(0, ffn_dim)), (gate_dim, slice(ffn_dim, None))):
-            if self.inner.weight[part].numel():
-                nn.init.xavier_uniform_(self.inner.weight[part])
+        for part in self.inner.weight.split([w for w in (ffn_dim, self.gate_dim) if w]):
+            nn.init.xavier_uniform_(part)
         nn.init.zeros_(self.inner.bias)
         nn.init.xavier_uniform_(self.outer.weight)
         nn.init.zeros_(self.outer.bias)
@@ -59,12 +59,12 @@ class FeedForward(nn.Module):
 
     def forward(self, x: Tensor) -> Tensor:
         """``(..., dim)`` -> ``(..., dim)``."""
-        inner = F.dropout(F.relu(self.inner(x)), self.activation_dropout, self.training)
+        inner = apply_dropout(F.relu(self.inner(x)), self.activation_dropout, self.training)
         if self.gate is None:
-            out = F.dropout(self.outer(inner), self.dropout, self.training)
+            out = apply_dropout(self.outer(inner), self.dropout, self.training)
             return self.norm(x + out)
         hidden, gate_hidden = inner.split([self.ffn_dim, self.gate_dim], dim=-1)
-        out = F.dropout(self.outer(hidden), self.dropout, self.training)
+        out = apply_dropout(self.outer(hidden), self.dropout, self.training)
         gate = torch.sigmoid(self.gate(gate_hidden))
         return self.norm(torch.lerp(out, x, gate))
 
@@ -100,9 +100,7 @@ class StreamLayer(nn.Module):
         super().__init__()
         self.dropout = dropout
         self.cross = cross
-        positions = (
-            None if relative is None else RelativePositions(dim // heads, relative, dropout)
-        )
+        positions = None if relative is None else RelativePositions(dim // heads, relative, dropout)
         self.self_attn = SystematicAttention(
             dim, heads, attention_dropout, shared_weights, positions
         )
@@ -135,7 +133,7 @@ class StreamLayer(nn.Module):
             ``(streams, batch, len, dim)`` and the weights ``(batch, heads, len, src_len)`` or None.
         """
         attended, _ = self.self_attn.self_attention(x, self_mask, cache)
-        x = self.self_attn_norm(x + F.dropout(attended, self.dropout, self.training))
+        x = self.self_attn_norm(x + apply_dropout(attended, self.dropout, self.training))
         weights = None
         if self.cross != "none":
             assert memory is not None
@@ -143,5 +141,5 @@ class StreamLayer(nn.Module):
             attended, weights = self.cross_attn.cross_attention(
                 query, memory, memory_mask, cache, need_weights
             )
-            x = self.cross_attn_norm(x + F.dropout(attended, self.dropout, self.training))
+            x = self.cross_attn_norm(x + apply_dropout(attended, self.dropout, self.training))
         return self.ffn(x), weights

@@ -16,6 +16,7 @@ class Quantized(NamedTuple):
     codes: Tensor  # (batch, len), long
     logits: Tensor  # (batch, len, codes), float32: unnormalised log q(z|x)
     vectors: Tensor  # (batch, len, dim): the code embeddings
+    codebook: Tensor  # (codes, dim), float32
 
 
 def code_logits(x: Tensor, codebook: Tensor, similarity: str = "distance", sharpness: float = 1.0):
@@ -123,8 +124,8 @@ class VectorQuantizer(nn.Module):
         codes = self.type_codes[tokens] if self.frozen else first_argmax(logits)
         vectors = F.embedding(codes, codebook).type_as(x)
         if self.straight_through:
-            vectors = x + (vectors - x).detach()
-        return Quantized(codes, logits, vectors)
+            vectors = StraightThrough.apply(vectors, x)
+        return Quantized(codes, logits, vectors, codebook)
 
     @torch.no_grad()
     def update_ema(self, x: Tensor, codes: Tensor, keep: Tensor) -> None:
@@ -150,6 +151,18 @@ class VectorQuantizer(nn.Module):
             sums, counts = packed.split([sums.size(1), 1], dim=1)
         moved = (sums / counts.clamp(min=1) - self.codebook()) * (1 - self.ema_decay)
         self.ema_offset.add_(moved * (counts > 0))
+
+
+class StraightThrough(torch.autograd.Function):
+    """The code vectors, exactly; their gradient goes to the embeddings instead."""
+
+    @staticmethod
+    def forward(ctx, vectors: Tensor, embeddings: Tensor) -> Tensor:
+        return vectors.detach()
+
+    @staticmethod
+    def backward(ctx, *grads: Tensor) -> tuple[None, Tensor]:
+        return None, grads[0]
 
 
 def first_argmax(logits: Tensor) -> Tensor:

@@ -124,6 +124,6 @@ def test_workers_agree_on_everything_random(train):
 
 def figures(log: str, name: str) -> list[float]:
     """The values of ``name`` in fairseq's lines about training epochs (it repeats some lines)."""
-    values = dict(re.findall(rf"^epoch (\d+) .* \| {name} (\S+)", log, re.MULTILINE))
+    values = dict(re.findall(rf"^epoch (\d+).* \| {name} (\S+)", log, re.MULTILINE))
     assert len(values) > 1, f"no {name} is logged"
     return [float(values[epoch]) for epoch in sorted(values)]

@@ -1,0 +1,179 @@
+"""SQ-Transformer through the real fairseq commands."""
+
+import json
+import multiprocessing
+import re
+from math import isfinite
+from unittest import mock
+
+import pytest
+import torch
+from fairseq.checkpoint_utils import load_checkpoint_to_cpu
+from fairseq_cli.train import cli_main
+
+import compgen_fairseq  # noqa: F401
+from compgen_fairseq.models.sq_transformer import SQTransformerModel
+from compgen_fairseq.scoring import generate_log
+
+# a server that has imported fairseq: each of its processes starts at once
+PROCESSES = multiprocessing.get_context("forkserver")
+PROCESSES.set_forkserver_preload(["fairseq_cli.train"])
+
+SIDES = {"layers": 1, "ffn-embed-dim": 32, "attention-heads": 2, "predictor-layers": 1}
+SIZES = [
+    "--encoder-embed-dim=16",
+    *(f"--{side}-{k}={v}" for side in ("encoder", "decoder") for k, v in SIDES.items()),
+]
+STRUCTURAL = "--task compgen_translation --criterion structural_cross_entropy".split()
+WARNING = "this criterion trains none of the structural terms of sq_transformer"
+
+
+def logged(log: str, of: str, name: str) -> list[float | None]:
+    """The values of ``name`` in fairseq's JSON lines about ``of`` (train or valid)."""
+    lines = re.findall(rf"\| {of} \| (\{{.*\}})$", log, re.MULTILINE)
+    values = [json.loads(line)[f"{of}_{name}"] for line in lines]
+    return [None if value is None else float(value) for value in values]
+
+
+@pytest.fixture(scope="module")
+def trained(tiny_data, plugin, tiny_training, tmp_path_factory, run):
+    """The folder of a model trained with everything on, and what training printed."""
+    folder = tmp_path_factory.mktemp("sal")
+    log = run(
+        *("fairseq_cli.train", tiny_data, *plugin, *STRUCTURAL, *SIZES, *tiny_training),
+        *("--arch", "sq_transformer_scan", "--repeated-pairs", "spread", "--dropout", 0.1),
+        *("--freeze-codes-after", 60, "--max-epoch", 12, "--eval-exact-match"),
+        *("--save-dir", folder, "--no-epoch-checkpoints", "--log-format", "json"),
+    )
+    return folder, log
+
+
+@pytest.fixture(scope="module")
+def generated(trained, tiny_data, plugin, run):
+    """What fairseq-generate, with its default task, says about the test set."""
+    flags = ("--path", trained[0] / "checkpoint_last.pt", "--scoring", "exact_match")
+    log = run("fairseq_cli.generate", tiny_data, *plugin, *flags)
+    return generate_log.parse(log.splitlines(keepends=True))
+
+
+def test_training_logs_every_term_and_learns(trained):
+    _, log = trained
+    assert WARNING not in log
+    for side in ("source", "target"):
+        for name in ("commitment", "code_prediction", "code_attraction"):
+            for of in ("train", "valid"):
+                values = logged(log, of, f"{name}_{side}")
+                assert len(values) == 12 and all(map(isfinite, values))
+        for name in ("mmi_cross_entropy", "mmi_entropy"):  # over at the freeze
+            values = logged(log, "train", f"{name}_{side}")
+            assert values[0] > 0 and values[-1] is None
+        assert f"{side} codes frozen at update 60" in log
+    losses = logged(log, "valid", "nll_loss")
+    assert losses[-1] < losses[0] / 1.5
+
+
+def test_interactive_and_from_pretrained_answer_like_generate(
+    trained, generated, tiny_data, plugin, run
+):
+    assert len(generated.hypotheses) == 37
+    path = trained[0] / "checkpoint_last.pt"
+    log = run(
+        *("fairseq_cli.interactive", tiny_data, *plugin, "--path", path),
+        *("--buffer-size", 64, "--max-tokens", 200),
+        input=(tiny_data.parent / "test.src").read_text(),
+    )
+    answers = generate_log.parse(log.splitlines(keepends=True))
+    assert answers.hypotheses == generated.hypotheses
+    hub = SQTransformerModel.from_pretrained(str(path.parent), path.name, str(tiny_data))
+    known = [i for i, source in enumerate(generated.sources) if "<unk>" not in source][:8]
+    translations = hub.translate([generated.sources[i] for i in known], beam=5)
+    assert translations == [generated.hypotheses[i] for i in known]
+
+
+def test_validate_reports_what_training_did(trained, tiny_data, plugin, run):
+    folder, train_log = trained
+    log = run(
+        *("fairseq_cli.validate", tiny_data, *plugin, "--task", "compgen_translation"),
+        *("--path", folder / "checkpoint_last.pt", "--batch-size", 37, "--log-format", "json"),
+    )
+    for name in ("loss", "commitment_source", "code_prediction_target"):
+        (value,) = re.findall(rf'"valid_{name}": "([\d.]+)"', log)
+        assert float(value) == pytest.approx(logged(train_log, "valid", name)[-1], abs=2e-3)
+
+
+def test_hydra_train_with_bfloat16(tiny_data, plugin, tmp_path, run):
+    config = f"""
+        common: {{user_dir: {plugin[1]}, cpu: true, bf16: true, log_format: json}}
+        task: {{_name: compgen_translation, data: {tiny_data}}}
+        model: {{_name: sq_transformer, attention: sal, encoder_layers: 1, decoder_layers: 1,
+                 encoder_embed_dim: 16, encoder_ffn_embed_dim: 16, decoder_ffn_embed_dim: 16,
+                 encoder_attention_heads: 2, decoder_attention_heads: 2, source_codes: 6,
+                 encoder_predictor_layers: 1, decoder_predictor_layers: 1, loss_recipe: scan}}
+        criterion: {{_name: structural_cross_entropy, encoder_commitment: 0}}
+        optimizer: {{_name: adam}}
+        lr_scheduler: {{_name: fixed}}
+        optimization: {{lr: [0.01], max_update: 5}}
+        dataset: {{max_tokens: 200}}
+        checkpoint: {{save_dir: {tmp_path}}}
+        distributed_training: {{distributed_world_size: 1}}
+    """
+    (tmp_path / "tiny.yaml").write_text(config)
+    folders = ("--config-dir", tmp_path, "--config-name", "tiny", f"hydra.run.dir={tmp_path}")
+    log = run("fairseq_cli.hydra_train", *folders)
+    assert "commitment_target" in log and "commitment_source" not in log
+    state = load_checkpoint_to_cpu(str(tmp_path / "checkpoint_last.pt"))
+    assert state["cfg"].model.attention == "sal"
+    assert state["model"]["encoder.stack.embedding.weight"].dtype == torch.bfloat16
+    codes = state["model"]["encoder.stack.quantizer.weight"]
+    assert codes.shape == (6, 16) and codes.dtype == torch.float32
+    hub = SQTransformerModel.from_pretrained(str(tmp_path), "checkpoint_last.pt", str(tiny_data))
+    assert hub.models[0].cfg.attention == "sal"
+    assert isinstance(hub.translate("dax lug"), str)
+
+
+def test_fairseqs_own_criterion_and_task_train_it_with_one_warning(
+    tiny_data, plugin, tiny_training, tmp_path, run
+):
+    log = run(
+        *("fairseq_cli.train", tiny_data, *plugin, *SIZES, *tiny_training, "--max-epoch", 3),
+        *("--arch", "sq_transformer_scan", "--criterion", "label_smoothed_cross_entropy"),
+        *("--label-smoothing", 0.1, "--save-dir", tmp_path, "--log-format", "json"),
+        "--no-save",
+    )
+    assert log.count(WARNING) == 1
+    losses = logged(log, "valid", "nll_loss")
+    assert len(losses) == 3 and losses[-1] < losses[0]
+
+
+@pytest.mark.parametrize("arch", ["sq_transformer_scan", "sq_transformer_cogs"])
+@pytest.mark.parametrize("precision", ["--fp16 --fp16-no-flatten-grads", "--amp"])
+def test_mixed_precision(arch, precision, tiny_data, plugin, tmp_path):
+    """A few updates; the codebooks stay in float32, and they move.
+
+    On a CPU fairseq's flat gradients fail without CUDA, and its autocast is without effect.
+    """
+    flags = [
+        *(tiny_data, *plugin, *STRUCTURAL, *SIZES, "--arch", arch, *precision.split()),
+        *("--optimizer", "adam", "--lr", 0.001, "--max-tokens", 200, "--max-update", 6),
+        *("--save-interval-updates", 1, "--disable-validation", "--save-dir", tmp_path),
+        *("--log-file", tmp_path / "log", "--num-workers", 0, "--source-codes", 6),
+        *("--fp16-init-scale", 4, "--ema-decay", 0.9),
+    ]
+    with mock.patch("sys.argv", ["fairseq-train", *map(str, flags)]):
+        process = PROCESSES.Process(target=cli_main)
+        process.start()
+    process.join(timeout=200)
+    assert process.exitcode == 0
+    values = dict(re.findall(r" (\w+) ([\w.]+) \|", (tmp_path / "log").read_text()))
+    assert "commitment_source" in values and not {"nan", "inf"} & set(values.values())
+    first, last = (
+        load_checkpoint_to_cpu(str(tmp_path / name))["model"]
+        for name in ("checkpoint_1_1.pt", "checkpoint_last.pt")
+    )
+    half = torch.float16 if "fp16" in precision else torch.float32
+    assert last["encoder.stack.embedding.weight"].dtype == half
+    for side in ("encoder", "decoder"):
+        for name in ("weight", "ema_offset"):
+            codes = [state[f"{side}.stack.quantizer.{name}"] for state in (first, last)]
+            assert codes[0].dtype == codes[1].dtype == torch.float32
+            assert not torch.equal(*codes)

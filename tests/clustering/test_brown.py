@@ -1,0 +1,77 @@
+"""Brown clustering."""
+
+import itertools
+
+import numpy as np
+import pytest
+
+from compgen_fairseq.clustering import brown
+from compgen_fairseq.clustering.brown import bigram_counts, brown_classes, mutual_information
+
+EOS = 0
+
+
+def merged(table, i, j):
+    table = table.copy()
+    table[i] += table[j]
+    table[:, i] += table[:, j]
+    return np.delete(np.delete(table, j, 0), j, 1)
+
+
+def test_bigrams_of_two_sentences():
+    counts = bigram_counts([np.array([1, 2, EOS]), np.array([2, EOS])], 4, EOS)
+    expected = np.zeros((4, 4))
+    expected[EOS, 1] = expected[1, 2] = expected[EOS, 2] = 1
+    expected[2, EOS] = 2
+    assert np.array_equal(counts.toarray(), expected)
+
+
+def test_mutual_information_of_a_hand_computed_table():
+    assert mutual_information(np.array([[1.0, 1.0], [1.0, 1.0]])) == pytest.approx(0.0)
+    assert mutual_information(np.array([[0.0, 2.0], [2.0, 0.0]])) == pytest.approx(np.log(2))
+    # p = [[1/2, 1/4], [1/4, 0]]: marginals 3/4, 1/4
+    by_hand = 0.5 * np.log(0.5 / 0.5625) + 2 * 0.25 * np.log(0.25 / 0.1875)
+    assert mutual_information(np.array([[2.0, 1.0], [1.0, 0.0]])) == pytest.approx(by_hand)
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_the_cheapest_pair_is_the_best_of_all_pairs(seed):
+    table = np.random.default_rng(seed).integers(0, 5, (7, 7)).astype(float)
+    table /= table.sum()
+    losses = {
+        pair: mutual_information(table) - mutual_information(merged(table, *pair))
+        for pair in itertools.combinations(range(7), 2)
+    }
+    assert brown._cheapest_pair(table) == min(losses, key=losses.__getitem__)
+
+
+def corpus(rng, sentences=400):
+    """Determiner noun verb: types 1-3, 4-8, 9-12; 13 occurs alone once, between its like."""
+    text = [
+        np.array([rng.integers(1, 4), rng.integers(4, 9), rng.integers(9, 13), EOS])
+        for _ in range(sentences)
+    ]
+    return [*text, np.array([1, 13, 9, EOS])]
+
+
+@pytest.mark.parametrize("window", [48, 6])
+def test_finds_parts_of_speech(window, monkeypatch):
+    monkeypatch.setattr(brown, "WINDOW", window)
+    classes = brown_classes(bigram_counts(corpus(np.random.default_rng(1)), 15, EOS), 4)
+    groups = {tuple(np.flatnonzero(classes[:14] == c)) for c in range(4)}
+    assert groups == {(0,), (1, 2, 3), (4, 5, 6, 7, 8, 13), (9, 10, 11, 12)}
+    assert classes[14] == 0  # a type that does not occur
+
+
+def test_classes_are_numbered_by_frequency_and_deterministic():
+    counts = bigram_counts(corpus(np.random.default_rng(2)), 15, EOS)
+    classes = brown_classes(counts, 3)
+    mass = np.bincount(classes, weights=np.asarray(counts.sum(0)).ravel(), minlength=3)
+    assert list(mass) == sorted(mass, reverse=True)
+    assert np.array_equal(classes, brown_classes(counts, 3))
+
+
+def test_more_classes_than_types():
+    counts = bigram_counts([np.array([1, 2, EOS])], 5, EOS)
+    with pytest.raises(ValueError, match="4 classes can't be made of the 3 types"):
+        brown_classes(counts, 4)
