@@ -89,11 +89,6 @@ class SQTransformerConfig(FairseqDataclass):
         "distance", "similarity of embeddings and codes in q(z|x)"
     )
     posterior_sharpness: float = option(1.0, "factor on the similarities in q(z|x)")
-    posterior_final_sharpness: Optional[float] = option(
-        None,
-        "deterministic annealing: the factor grows geometrically from --posterior-sharpness to "
-        "this until --freeze-codes-after (default: it stays)",
-    )
     code_classes: ChoiceEnum(["learned", "brown"]) = option(  # type: ignore[valid-type]
         "learned",
         "learned: words find their codes by vector quantization, as published; brown: every "
@@ -109,14 +104,6 @@ class SQTransformerConfig(FairseqDataclass):
         "cognition",
         "whose published weights of the loss terms --criterion structural_cross_entropy uses",
     )
-
-    def sharpness(self, num_updates: int) -> float:
-        """The factor on the similarities in q(z|x) at an update."""
-        if self.posterior_final_sharpness is None:
-            return self.posterior_sharpness
-        progress = min(num_updates / self.freeze_codes_after, 1.0)
-        ratio = self.posterior_final_sharpness / self.posterior_sharpness
-        return self.posterior_sharpness * ratio**progress
 
     def resolve(self) -> None:
         """Fill in the options that follow from others; refuse what can't be.
@@ -166,10 +153,6 @@ class SQTransformerConfig(FairseqDataclass):
                 "--code-classes brown fixes the codes at once: leave out --freeze-codes-after",
             ),
             (self.freeze_codes_after < 0, "--freeze-codes-after can't be negative"),
-            (
-                self.posterior_final_sharpness is not None and self.freeze_codes_after == 0,
-                "--posterior-final-sharpness anneals until --freeze-codes-after, which must be set",
-            ),
             (
                 self.share_all_embeddings and not self.share_decoder_input_output_embed,
                 "--share-all-embeddings ties the decoder's output too",

@@ -354,13 +354,11 @@ class SQTransformerModel(FairseqEncoderDecoderModel):
             stack.quantizer.update_ema(side.embeddings, side.codes, side.keep & count)
 
     def set_num_updates(self, num_updates: int) -> None:
-        """Anneal the posterior; freeze the codes when their time has come."""
+        """Freeze the codes when their time has come."""
         super().set_num_updates(num_updates)
-        freeze = 0 < self.cfg.freeze_codes_after <= num_updates
-        for name, stack in (("source", self.encoder.stack), ("target", self.decoder.stack)):
-            if stack.quantizer is not None:
-                stack.quantizer.sharpness = self.cfg.sharpness(num_updates)
-                if freeze and not stack.quantizer.frozen:
+        if 0 < self.cfg.freeze_codes_after <= num_updates:
+            for name, stack in (("source", self.encoder.stack), ("target", self.decoder.stack)):
+                if stack.quantizer is not None and not stack.quantizer.frozen:
                     stack.freeze_codes()
                     logger.info("%s codes frozen at update %d", name, num_updates)
 

@@ -19,7 +19,7 @@ if python -c 'import sys, torch; sys.exit(not torch.cuda.is_available())'; then 
 mkdir -p "$save"
 fairseq-train "$data" "${device[@]}" \
     --user-dir "$here/../../compgen_fairseq" --task compgen_translation \
-    --arch sq_transformer_scan --criterion structural_cross_entropy --dropout 0.3 \
+    --arch sq_transformer_scan --criterion structural_cross_entropy \
     --optimizer adam --adam-betas '(0.9,0.98)' --weight-decay 0.1 --clip-norm 0 \
     "${SIZE_FLAGS[@]}" "${METHOD_FLAGS[@]}" --seed "${SEED:=1}" --max-update "$UPDATES" \
     --no-epoch-checkpoints --save-dir "$save" \

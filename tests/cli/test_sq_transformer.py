@@ -35,6 +35,11 @@ def logged(log: str, of: str, name: str) -> list[float | None]:
     return [None if value is None else float(value) for value in values]
 
 
+def fits(values: torch.Tensor, dtype: torch.dtype) -> bool:
+    """Whether all numbers of a checkpoint, which is in float32, are numbers of ``dtype``."""
+    return torch.equal(values, values.to(dtype).float())
+
+
 @pytest.fixture(scope="module")
 def trained(tiny_data, plugin, tiny_training, tmp_path_factory, run):
     """The folder of a model trained with everything on, and what training printed."""
@@ -69,7 +74,7 @@ def test_training_logs_every_term_and_learns(trained):
             assert values[0] > 0 and values[-1] is None
         assert f"{side} codes frozen at update 60" in log
     losses = logged(log, "valid", "nll_loss")
-    assert losses[-1] < losses[0] / 1.5
+    assert losses[-1] < losses[0] - 0.5
 
 
 def test_interactive_and_from_pretrained_answer_like_generate(
@@ -123,9 +128,9 @@ def test_hydra_train_with_bfloat16(tiny_data, plugin, tmp_path, run):
     assert "commitment_target" in log and "commitment_source" not in log
     state = load_checkpoint_to_cpu(str(tmp_path / "checkpoint_last.pt"))
     assert state["cfg"].model.attention == "sal"
-    assert state["model"]["encoder.stack.embedding.weight"].dtype == torch.bfloat16
+    assert fits(state["model"]["encoder.stack.embedding.weight"], torch.bfloat16)
     codes = state["model"]["encoder.stack.quantizer.weight"]
-    assert codes.shape == (6, 16) and codes.dtype == torch.float32
+    assert codes.shape == (6, 16) and not fits(codes, torch.bfloat16)
     hub = SQTransformerModel.from_pretrained(str(tmp_path), "checkpoint_last.pt", str(tiny_data))
     assert hub.models[0].cfg.attention == "sal"
     assert isinstance(hub.translate("dax lug"), str)
@@ -170,10 +175,9 @@ def test_mixed_precision(arch, precision, tiny_data, plugin, tmp_path):
         load_checkpoint_to_cpu(str(tmp_path / name))["model"]
         for name in ("checkpoint_1_1.pt", "checkpoint_last.pt")
     )
-    half = torch.float16 if "fp16" in precision else torch.float32
-    assert last["encoder.stack.embedding.weight"].dtype == half
+    embeddings = last["encoder.stack.embedding.weight"]
+    assert fits(embeddings, torch.float16) == ("fp16" in precision)
     for side in ("encoder", "decoder"):
-        for name in ("weight", "ema_offset"):
-            codes = [state[f"{side}.stack.quantizer.{name}"] for state in (first, last)]
-            assert codes[0].dtype == codes[1].dtype == torch.float32
-            assert not torch.equal(*codes)
+        codes = [state[f"{side}.stack.quantizer.weight"] for state in (first, last)]
+        assert not torch.equal(*codes) and not fits(codes[1], torch.float16)
+        assert not fits(last[f"{side}.stack.quantizer.ema_offset"], torch.float16)

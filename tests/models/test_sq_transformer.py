@@ -1,0 +1,516 @@
+"""What SQ-Transformer promises: systematic attention, equal ways to decode, no neighbours' trace."""
+
+import argparse
+import logging
+from types import SimpleNamespace
+
+import pytest
+import torch
+from fairseq import options
+from fairseq.data import Dictionary
+from fairseq.data.language_pair_dataset import collate
+from fairseq.models import ARCH_CONFIG_REGISTRY
+from fairseq.sequence_generator import SequenceGenerator
+
+import compgen_fairseq  # noqa: F401
+from compgen_fairseq.models.sq_config import PRESETS, SQTransformerConfig
+from compgen_fairseq.models.sq_transformer import SQTransformerModel
+from compgen_fairseq.modules.structural_outputs import SideOutputs
+from compgen_fairseq.modules.systematic_attention import SystematicAttention
+from compgen_fairseq.modules.vector_quantizer import VectorQuantizer
+
+SIZES = {
+    **{f"{side}_layers": 2 for side in ("encoder", "decoder")},
+    **{f"{side}_predictor_layers": 1 for side in ("encoder", "decoder")},
+    **{f"{side}_attention_heads": 2 for side in ("encoder", "decoder")},
+    "encoder_embed_dim": 16,
+    "encoder_ffn_embed_dim": 12,
+    "decoder_ffn_embed_dim": 10,
+    "dropout": 0.0,
+    "source_codes": 5,
+    "target_codes": 4,
+    "max_relative_distance": 3,
+}
+VARIANTS = {
+    "sal": {"attention": "sal"},
+    "sal-paper": {"attention": "sal", "sal_cross_attention": "paper"},
+    "srl": {"attention": "srl"},
+    "plain": {"attention": "plain"},
+}
+every_variant = pytest.mark.parametrize("variant", VARIANTS)
+every_position = pytest.mark.parametrize("positions", ["relative", "sinusoidal"])
+
+
+def dictionary(words: int) -> Dictionary:
+    made = Dictionary()
+    for word in range(words):
+        made.add_symbol(f"w{word}")
+    return made
+
+
+TASK = SimpleNamespace(source_dictionary=dictionary(16), target_dictionary=dictionary(12))
+PAD, EOS = TASK.source_dictionary.pad(), TASK.source_dictionary.eos()
+
+
+def build(variant="sal", task=TASK, seed=1, **changed) -> SQTransformerModel:
+    """A small model whose every parameter is random, norms, biases and padding included."""
+    torch.manual_seed(seed)
+    cfg = SQTransformerConfig(**{**SIZES, **VARIANTS.get(variant, {}), **changed})
+    model = SQTransformerModel.build_model(cfg, task)
+    for parameter in model.parameters():
+        parameter.data += 0.2 * torch.randn_like(parameter)
+    return model.eval()
+
+
+def batch(lengths, left_pad_source=True, left_pad_target=False) -> dict:
+    """fairseq's batch of random sentences of ``(source, target)`` lengths, in that order."""
+    draw = torch.Generator().manual_seed(2)
+
+    def sentence(length, words):
+        tokens = torch.randint(words.nspecial, len(words), (length,), generator=draw)
+        return torch.cat([tokens, torch.tensor([EOS])])
+
+    samples = [
+        {
+            "id": i,
+            "source": sentence(source, TASK.source_dictionary),
+            "target": sentence(target, TASK.target_dictionary),
+        }
+        for i, (source, target) in enumerate(lengths)
+    ]
+    return collate(samples, PAD, EOS, left_pad_source, left_pad_target)
+
+
+LENGTHS = [(7, 3), (5, 6), (2, 1), (1, 4)]  # the longest source first, as fairseq sorts them
+
+
+def alone(sample: dict, row: int) -> dict[str, torch.Tensor]:
+    """The input of one sentence of a batch, without its padding."""
+    inputs = sample["net_input"]
+    source, previous = inputs["src_tokens"][row], inputs["prev_output_tokens"][row]
+    return {
+        "src_tokens": source[source.ne(PAD)][None],
+        "src_lengths": None,
+        "prev_output_tokens": previous[previous.ne(PAD)][None],
+    }
+
+
+# --- systematic attention ---
+
+
+def attention_of(model, monkeypatch, *sentences) -> list[tuple]:
+    """The encoder's attention weights, layer by layer, and its output, for each sentence."""
+    found = []
+    original = SystematicAttention.self_attention
+
+    def spy(self, *args, **kwargs):
+        out, weights = original(self, *args, **kwargs)
+        found[-1][0].append(weights)
+        return out, weights
+
+    monkeypatch.setattr(SystematicAttention, "self_attention", spy)
+    for sentence in sentences:
+        found.append(([],))
+        found[-1] += (model.encoder(torch.tensor([[*sentence, EOS]]))["memory"],)
+    return found
+
+
+@pytest.mark.parametrize("variant", ["sal", "plain"])
+def test_sentences_of_the_same_codes_are_encoded_with_the_same_attention(variant, monkeypatch):
+    model = build(variant, quantizer="vq")
+    stack = model.encoder.stack
+    codes = torch.arange(len(TASK.source_dictionary)) % 5
+    near = stack.quantizer.codebook()[codes] + 0.02 * torch.randn(len(codes), 16)
+    stack.embedding.weight.data.copy_(near / stack.scale)
+    assert torch.equal(stack.type_codes(), codes)
+    (one, memory), (two, other), (different, _) = attention_of(
+        model, monkeypatch, [5, 6, 7, 9, 10], [10, 11, 12, 14, 15], [6, 6, 7, 9, 10]
+    )
+    same = [torch.equal(a, b) for a, b in zip(one, two, strict=True)]
+    assert same == [variant == "sal"] * 2
+    assert not any(torch.equal(a, b) for a, b in zip(one, different, strict=True))
+    assert not torch.equal(memory[-1], other[-1])  # the words still differ
+    if variant == "sal":
+        assert torch.equal(memory[0], other[0])
+
+
+def test_srl_at_inference_is_the_plain_model(monkeypatch):
+    srl, plain = build("srl"), build("plain", dropout=0.5)
+    report = plain.load_state_dict(srl.state_dict(), strict=False)
+    assert report.missing_keys == []
+    assert all(".quantizer." in name or ".predictor." in name for name in report.unexpected_keys)
+    inputs = batch(LENGTHS)["net_input"]
+    regularized = srl(**inputs, structural=True)[0]
+    for method in ("quantize", "codebook"):  # no code is looked up
+        monkeypatch.setattr(VectorQuantizer, method, None)
+    assert torch.equal(srl(**inputs)[0], plain(**inputs)[0])
+    assert srl.encoder(inputs["src_tokens"])["memory"].size(0) == 1
+    torch.testing.assert_close(regularized, plain(**inputs)[0])  # the code stream only watches
+
+
+def test_srl_runs_both_streams_in_training():
+    outputs = build("srl")(**batch(LENGTHS)["net_input"], structural=True)[1]["structural"]
+    for side in (outputs.source, outputs.target):
+        assert side.final.size(0) == 2 and len(side.layers) == 2
+
+
+# --- decoding ---
+
+
+@every_position
+@every_variant
+def test_incremental_decoding_equals_full_decoding(variant, positions):
+    """With beams that trade places and sentences that leave the batch."""
+    model = build(variant, positions=positions)
+    sample = batch(LENGTHS[:3])
+    beams = torch.arange(3).repeat_interleave(2)
+    encoded = model.encoder(sample["net_input"]["src_tokens"])
+    encoded = model.encoder.reorder_encoder_out(encoded, beams)
+    draw = torch.Generator().manual_seed(3)
+    prefix = torch.full((6, 1), EOS)
+    orders = {2: [1, 0, 3, 3, 4, 5], 3: [2, 3, 5, 4], 4: [1, 1, 2, 3], 6: [3, 2]}
+    state: dict = {}
+    for step in range(1, 8):
+        if step in orders:
+            order = torch.tensor(orders[step])
+            prefix = prefix[order]
+            model.decoder.reorder_incremental_state_scripting(state, order)
+            encoded = model.encoder.reorder_encoder_out(encoded, order)
+        logits, _ = model.decoder(prefix, encoder_out=encoded, incremental_state=state)
+        full, _ = model.decoder(prefix, encoder_out=encoded)
+        assert logits.shape == (len(prefix), 1, len(TASK.target_dictionary))
+        torch.testing.assert_close(logits[:, 0], full[:, -1], atol=1e-5, rtol=1e-5)
+        drawn = torch.randint(4, 16, (len(prefix), 1), generator=draw)
+        prefix = torch.cat([prefix, drawn], dim=1)
+    assert len(prefix) == 2
+
+
+@every_position
+@every_variant
+def test_beam_search_scores_equal_teacher_forcing(variant, positions):
+    model = build(variant, positions=positions)
+    sizes, reorder = [], model.decoder.reorder_incremental_state
+
+    def spy(state, order):
+        sizes.append(order.numel())
+        reorder(state, order)
+
+    model.decoder.reorder_incremental_state = spy
+    sample = batch([(7, 3), (5, 6), (2, 1), (1, 4), (1, 2)])
+    search = SequenceGenerator([model], TASK.target_dictionary, beam_size=5, max_len_b=12)
+    found = search.generate([model], sample)
+    assert len(set(sizes)) > 1, "no sentence left the batch early"
+    for row, beam in enumerate(found):
+        assert len(beam) == 5
+        for hypothesis in beam:
+            tokens = hypothesis["tokens"]
+            inputs = alone(sample, row)
+            inputs["prev_output_tokens"] = torch.cat([tokens[-1:], tokens[:-1]])[None]
+            scores = model(**inputs)[0][0].log_softmax(-1)
+            scores = scores.gather(1, tokens[:, None]).squeeze(1)
+            torch.testing.assert_close(
+                hypothesis["positional_scores"], scores, atol=2e-5, rtol=1e-5
+            )
+            assert hypothesis["score"].item() == pytest.approx(scores.mean().item(), abs=2e-5)
+
+
+def test_attention_for_alignment():
+    model = build()
+    sample = batch(LENGTHS)
+    (attention,) = model(**sample["net_input"], need_attention=True)[1]["attn"]
+    assert attention.shape == (4, 7, 8)
+    torch.testing.assert_close(attention.sum(-1), torch.ones(4, 7))
+    padding = sample["net_input"]["src_tokens"].eq(PAD)[:, None].expand_as(attention)
+    assert attention[padding].eq(0).all()
+
+
+# --- padding and neighbours ---
+
+both_sides = pytest.mark.parametrize("left_pad_target", [False, True])
+
+
+@both_sides
+@pytest.mark.parametrize("left_pad_source", [True, False])
+@every_position
+@every_variant
+def test_a_sentence_does_not_see_its_neighbours(
+    variant, positions, left_pad_source, left_pad_target
+):
+    model = build(variant, positions=positions)
+    sample = batch(LENGTHS, left_pad_source, left_pad_target)
+    logits, _ = model(**sample["net_input"])
+    for row in range(len(LENGTHS)):
+        inputs = alone(sample, row)
+        kept = sample["net_input"]["prev_output_tokens"][row].ne(PAD)
+        torch.testing.assert_close(
+            logits[row, kept], model(**inputs)[0][0], atol=1e-5, rtol=1e-5
+        )
+
+
+def pieces(side: SideOutputs, row: int) -> list[torch.Tensor]:
+    """What the terms read of one sentence."""
+    keep, rows = side.keep[row], side.keep.nonzero()[:, 0]
+    found = [side.embeddings[row, keep], side.codes[row, keep], side.posterior[row, keep]]
+    found += [side.next_codes[row, side.next_keep[row]], side.next_keep[row].sum()]
+    found += [streams[:, row, keep] for streams in side.layers]
+    if side.prior is not None and len(side.prior) == len(rows):
+        found += [side.prior[rows == row], side.predicted[rows == row]]
+    return found
+
+
+@both_sides
+@pytest.mark.parametrize("variant", ["sal", "sal-paper", "srl"])
+def test_the_structural_terms_do_not_see_padding(variant, left_pad_target):
+    model = build(variant, predictor_context="left").train()
+    sample = batch(LENGTHS, left_pad_target=left_pad_target)
+    outputs = model(**sample["net_input"], structural=True)[1]["structural"]
+    for row in range(len(LENGTHS)):
+        single = model(**alone(sample, row), structural=True)[1]["structural"]
+        for name in ("source", "target"):
+            ours, theirs = pieces(getattr(outputs, name), row), pieces(getattr(single, name), 0)
+            assert len(ours) == 9
+            torch.testing.assert_close(ours, theirs, atol=1e-5, rtol=1e-5)
+
+
+# --- codes ---
+
+
+@both_sides
+def test_the_prior_predicts_the_code_of_the_target_token(left_pad_target):
+    model = build().train()
+    sample = batch(LENGTHS, left_pad_target=left_pad_target)
+    target, stack = sample["target"], model.decoder.stack
+    side = model(**sample["net_input"], structural=True)[1]["structural"].target
+    quantizer = stack.quantizer
+    expected = quantizer.quantize(stack.embed(target), target, quantizer.codebook())
+    kept = target.ne(PAD)
+    assert torch.equal(side.keep, kept) and torch.equal(side.next_keep, kept)
+    assert torch.equal(side.predicted, expected.logits[kept])
+    assert torch.equal(side.next_codes[kept], expected.codes[kept])
+    assert len(side.prior) == kept.sum()
+
+
+@pytest.mark.parametrize("left_pad_source", [True, False])
+def test_the_source_side_predicts_the_next_token_and_its_own_mask(left_pad_source):
+    model = build().train()
+    tokens = batch(LENGTHS, left_pad_source)["net_input"]["src_tokens"]
+    side = model.encoder(tokens, structural=True)["side"]
+    for row in range(len(LENGTHS)):
+        codes = side.codes[row, tokens[row].ne(PAD)]
+        assert torch.equal(side.next_codes[row, side.next_keep[row]], codes[1:])
+    assert len(side.prior) == len(LENGTHS)  # one masked position each
+    assert side.prior.size(1) == model.encoder.stack.quantizer.weight.size(0) == 5
+    for row in range(len(LENGTHS)):  # never the end of the sentence
+        kept = side.posterior[row, tokens[row].ne(PAD) & tokens[row].ne(EOS)]
+        assert (kept == side.predicted[row]).all(-1).any()
+
+
+@pytest.mark.parametrize("mmi", ["brown", "tokens"])
+def test_the_prior_reads_codes_or_words(mmi):
+    model = build(mmi=mmi, predictor_context="left", predictor_source="code").train()
+    for stack, seen in ((model.encoder.stack, []), (model.decoder.stack, [])):
+        stack.predictor.register_forward_pre_hook(lambda _, args, seen=seen: seen.append(args))
+        stack.predictor.seen = seen
+    outputs = model(**batch(LENGTHS)["net_input"], structural=True)[1]["structural"]
+    for stack, side in ((model.encoder.stack, outputs.source), (model.decoder.stack, outputs.target)):
+        codes = torch.nn.functional.embedding(side.codes, side.codebook)
+        read = stack.predictor.seen[0][0]
+        assert torch.equal(read, codes if mmi == "brown" else side.embeddings)
+    assert torch.equal(model.decoder.stack.predictor.seen[0][4], outputs.source.final[0])
+
+
+@pytest.mark.parametrize("variant", ["sal", "srl"])
+def test_the_code_stream_trains_the_embeddings_or_the_codes(variant):
+    model = build(variant)
+    model.encoder(batch(LENGTHS)["net_input"]["src_tokens"], structural=True)["memory"][
+        0
+    ].square().mean().backward()
+    stack = model.encoder.stack
+    trained = stack.embedding if variant == "sal" else stack.quantizer
+    other = stack.quantizer if variant == "sal" else stack.embedding
+    assert trained.weight.grad.abs().sum() > 0
+    assert other.weight.grad is None or other.weight.grad.eq(0).all()
+
+
+def test_frozen_codes_stay_and_end_the_mmi_terms(caplog):
+    model = build(freeze_codes_after=3).train()
+    inputs = batch(LENGTHS)["net_input"]
+
+    def outputs(of):
+        made = of(**inputs, structural=True)[1]["structural"]
+        return made.source, made.target
+
+    model.set_num_updates(2)
+    assert all(side.prior is not None for side in outputs(model))
+    with caplog.at_level(logging.INFO):
+        model.set_num_updates(3)
+        model.set_num_updates(4)
+    assert caplog.text.count("frozen at update 3") == 2 and "update 4" not in caplog.text
+    before = [side.codes for side in outputs(model)]
+    copy = build(freeze_codes_after=3).train()
+    copy.load_state_dict(model.state_dict())
+    for frozen in (model, copy):
+        torch.manual_seed(9)
+        for stack in (frozen.encoder.stack, frozen.decoder.stack):
+            stack.embedding.weight.data.normal_()
+        frozen.set_num_updates(5)
+        for side, codes in zip(outputs(frozen), before, strict=True):
+            assert torch.equal(side.codes, codes)
+            assert side.prior is None and side.predicted is None
+            assert not torch.equal(side.codes, side.posterior.argmax(-1))  # they would have moved
+
+
+def test_brown_classes_are_handed_in():
+    model = build(code_classes="brown").train()
+    inputs = batch(LENGTHS)["net_input"]
+    with pytest.raises(RuntimeError, match="--code-classes brown"):
+        model(**inputs)
+    assert model.missing_classes() == (5, 4)
+    source, target = (torch.arange(n) % k for n, k in ((20, 5), (16, 4)))
+    model.assign_classes(source, target)
+    assert model.missing_classes() is None
+    outputs = model(**inputs, structural=True)[1]["structural"]
+    assert torch.equal(outputs.source.codes, source[inputs["src_tokens"]])
+    assert torch.equal(outputs.target.codes, target[inputs["prev_output_tokens"]])
+    assert outputs.source.prior is None and outputs.target.prior is None
+
+
+# --- precision ---
+
+
+@pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16])
+@pytest.mark.parametrize("variant", ["sal", "srl"])
+def test_half_precision_keeps_codes_and_logits_of_codes_in_float32(variant, dtype):
+    model = build(variant).train()
+    weights = [stack.quantizer.weight.clone() for stack in (model.encoder.stack, model.decoder.stack)]
+    model = model.half() if dtype == torch.float16 else model.bfloat16()
+    inputs = batch(LENGTHS, left_pad_target=True)["net_input"]
+    logits, extra = model(**inputs, structural=True)
+    assert logits.dtype == dtype and logits.isfinite().all()
+    sides = extra["structural"].source, extra["structural"].target
+    for stack, side, weight in zip(
+        (model.encoder.stack, model.decoder.stack), sides, weights, strict=True
+    ):
+        assert torch.equal(stack.quantizer.weight, weight)
+        for part in (side.posterior, side.prior, side.predicted, side.codebook):
+            assert part.dtype == torch.float32 and part.isfinite().all()
+        assert side.final.dtype == dtype and side.final.isfinite().all()
+
+
+# --- options ---
+
+
+@pytest.mark.parametrize(
+    "chosen, message",
+    [
+        ({"attention": "sal", "quantizer": "none"}, "--attention sal needs codes"),
+        ({"attention": "srl", "quantizer": "none"}, "--attention srl needs codes"),
+        ({"quantizer": "sovq", "mmi": "none"}, "--quantizer sovq needs an MMI term"),
+        ({"quantizer": "vq", "mmi": "brown"}, "--mmi brown needs --quantizer sovq, not vq"),
+        ({"attention": "plain", "mmi": "tokens"}, "--mmi tokens needs --quantizer sovq, not none"),
+        ({"attention": "plain", "predictor_source": "code"}, "--predictor-source code needs"),
+        ({"attention": "plain", "freeze_codes_after": 5}, "--freeze-codes-after needs codes"),
+        ({"freeze_codes_after": -1}, "--freeze-codes-after can't be negative"),
+        ({"attention": "plain", "code_classes": "brown"}, "--code-classes brown needs codes"),
+        ({"code_classes": "brown", "freeze_codes_after": 5}, "leave out --freeze-codes-after"),
+        (
+            {"share_all_embeddings": True, "share_decoder_input_output_embed": False},
+            "--share-all-embeddings ties the decoder's output too",
+        ),
+    ],
+)
+def test_impossible_combinations_are_refused(chosen, message):
+    with pytest.raises(ValueError, match=message):
+        build(**{"variant": "none", **chosen})
+
+
+@pytest.mark.parametrize(
+    "chosen, resolved",
+    [
+        ({"attention": "sal"}, ("sovq", "brown", "masked", 0.999, "yes")),
+        ({"attention": "srl"}, ("sovq", "brown", "left", 1.0, "no")),
+        ({"attention": "plain"}, ("none", "none", "left", 1.0, "no")),
+        ({"attention": "sal", "quantizer": "vq"}, ("vq", "none", "masked", 0.999, "yes")),
+        ({"attention": "plain", "quantizer": "sovq"}, ("sovq", "brown", "left", 1.0, "no")),
+        (
+            {"attention": "sal", "mmi": "tokens", "ema_decay": 1, "straight_through": "no"},
+            ("sovq", "tokens", "masked", 1, "no"),
+        ),
+    ],
+)
+def test_what_follows_from_the_attention(chosen, resolved):
+    cfg = SQTransformerConfig(**chosen)
+    cfg.resolve()
+    found = cfg.quantizer, cfg.mmi, cfg.predictor_context, cfg.ema_decay, cfg.straight_through
+    assert found == resolved
+    build("none", **chosen)
+
+
+SEMANTIC_PARSING = (3, 256, 512, 4)
+TRANSLATION = (6, 512, 1024, 8)
+
+
+@pytest.mark.parametrize(
+    "arch, sizes, predictors, codes, attention",
+    [
+        ("sq_transformer_scan", SEMANTIC_PARSING, (3, 2), (6, 4), "sal"),
+        ("sq_transformer_cogs", SEMANTIC_PARSING, (3, 2), (32, 16), "srl"),
+        ("sq_transformer", TRANSLATION, (3, 6), (64, 32), "srl"),
+        ("sq_transformer_cognition", TRANSLATION, (3, 6), (64, 32), "srl"),
+        ("sq_transformer_iwslt_de_en", (6, 512, 1024, 4), (3, 6), (16, 16), "srl"),
+        ("sq_transformer_wmt_en_de", TRANSLATION, (3, 6), (16, 16), "srl"),
+        ("sq_transformer_wmt_en_fr", TRANSLATION, (3, 6), (16, 16), "srl"),
+    ],
+)
+def test_presets_have_the_papers_sizes(arch, sizes, predictors, codes, attention):
+    args = argparse.Namespace()
+    ARCH_CONFIG_REGISTRY[arch](args)
+    with torch.device("meta"):
+        model = SQTransformerModel.build_model(args, TASK)
+    layers, dim, ffn, heads = sizes
+    stacks = model.encoder.stack, model.decoder.stack
+    for stack, predictor_layers, num_codes in zip(stacks, predictors, codes, strict=True):
+        assert len(stack.layers) == layers
+        assert stack.embedding.weight.size(1) == dim
+        for layer in stack.layers:
+            assert (layer.ffn.ffn_dim, layer.ffn.gate_dim) == (ffn, ffn)
+            assert layer.self_attn.heads == heads
+            assert layer.self_attn.relative.max_distance == 20
+        assert stack.quantizer.weight.shape == (num_codes, dim)
+        assert len(stack.predictor.layers) == predictor_layers
+    assert model.cfg.attention == attention
+    assert model.cfg.loss_recipe == {SEMANTIC_PARSING: arch[15:]}.get(sizes, "cognition")
+    assert model.decoder.output.weight is model.decoder.stack.embedding.weight
+
+
+def test_every_preset_is_tested():
+    (mark,) = test_presets_have_the_papers_sizes.pytestmark
+    assert {case[0] for case in mark.args[1]} - {"sq_transformer"} == PRESETS.keys()
+
+
+def test_sharing_embeddings():
+    shared = SimpleNamespace(source_dictionary=dictionary(9), target_dictionary=dictionary(9))
+    model = build(task=shared, share_all_embeddings=True)
+    assert model.encoder.stack.embedding is model.decoder.stack.embedding
+    apart = build(share_decoder_input_output_embed=False)
+    assert apart.decoder.output.weight is not apart.decoder.stack.embedding.weight
+    with pytest.raises(ValueError, match="--joined-dictionary"):
+        build(share_all_embeddings=True)
+
+
+@pytest.mark.parametrize("flags", [[], ["--share-decoder-input-output-embed"]])
+def test_the_flag_that_ties_embeddings_does_not_untie_them(flags):
+    parser = options.get_training_parser()
+    args = options.parse_args_and_arch(parser, ["data", "--arch", "sq_transformer_scan", *flags])
+    model = SQTransformerModel.build_model(args, TASK)
+    assert model.decoder.output.weight is model.decoder.stack.embedding.weight
+
+
+def test_the_warning_about_another_criterion_comes_once(caplog):
+    inputs = batch(LENGTHS)["net_input"]
+    for variant, expected in (("sal", 1), ("plain", 0)):
+        caplog.clear()
+        model = build(variant).train()
+        for _ in range(3):
+            model(**inputs)
+        assert caplog.text.count("none of the structural terms") == expected
