@@ -21,13 +21,17 @@ change in the machine's load hits all of them alike. What is reported:
 import argparse
 import copy
 import functools
+import itertools
 import json
+import logging
+import operator
 import os
 import platform
 import shlex
 import statistics
 import sys
 import time
+from collections import defaultdict
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -53,15 +57,12 @@ SUITES = {
         "srl=sq_transformer_cogs: --source-codes 6 --target-codes 4",
     )
 }
-#: measure, model, reference, bound on the ratio (from below; of memory from above)
+# measure, models, reference, bound on the ratios (from below; of memory from above)
 TARGETS = {
     "sq": (
-        ("training", "sal", "plain", 0.45),
-        ("training", "srl", "plain", 0.45),
-        ("training", "sal", "transformer", 0.32),
-        ("training", "srl", "transformer", 0.32),
-        ("memory", "sal", "plain", 2.3),
-        ("memory", "srl", "plain", 2.3),
+        ("training", "sal srl", "plain", 0.45),
+        ("training", "sal srl", "transformer", 0.32),
+        ("memory", "sal srl", "plain", 2.3),
         ("generating", "srl", "plain", 0.98),
         ("generating", "sal", "plain", 0.6),
         ("generating", "plain", "transformer", 0.7),
@@ -72,37 +73,29 @@ MEASURES = ("training", "generating", "memory")
 
 @dataclass
 class Contender:
-    """One model of the comparison and what was measured of it.
-
-    ``seconds`` holds, for training and for generating, one number per round.
-    """
+    """One model and what was measured of it; ``seconds`` has one number per round."""
 
     label: str
     trainer: Trainer
     generator: Any
     inference: torch.nn.Module
-    seconds: dict[str, list[float]] = field(default_factory=dict)
+    seconds: dict[str, list[float]] = field(default_factory=lambda: defaultdict(list))
     memory: int = 0
 
-    @property
-    def parameters(self) -> int:
-        """The number of trained parameters."""
-        return sum(p.numel() for p in self.trainer.model.parameters() if p.requires_grad)
-
-    def train(self, sample: dict[str, Any]) -> None:
-        """One update."""
-        self.trainer.train_step([sample])
-
-    @torch.no_grad()
-    def generate(self, sample: dict[str, Any]) -> None:
-        """Beam search."""
-        self.generator.generate([self.inference], sample)
+    def work(self, measured: str, sample: dict[str, Any]) -> None:
+        """One update, or one beam search."""
+        if measured == "training":
+            self.trainer.train_step([sample])
+        else:
+            self.generator.generate([self.inference], sample)
 
     def static_bytes(self) -> int:
         """What stays between two updates: parameters, buffers, optimizer state."""
-        model = self.trainer.model
+        model, optimizer = self.trainer.model, self.trainer.optimizer.optimizer
         tensors = [*model.parameters(), *model.buffers()]
-        for state in self.trainer.optimizer.optimizer.state.values():
+        for group in optimizer.param_groups:  # with half precision, copies in single
+            tensors += [t for p in group["params"] for t in (p, p.grad) if t is not None]
+        for state in optimizer.state.values():
             tensors += [value for value in state.values() if torch.is_tensor(value)]
         return sum({t.data_ptr(): t.nbytes for t in tensors}.values())
 
@@ -137,9 +130,7 @@ def train_config(args: argparse.Namespace, arch: str, flags: Sequence[str]) -> A
     fixed += "--criterion structural_cross_entropy --optimizer adam --lr 1e-4".split()
     fixed += "--distributed-world-size 1 --seed 1".split()
     fixed += ["--cpu"] * args.cpu + ["--fp16"] * args.fp16 + ["--bf16"] * args.bf16
-    return convert_namespace_to_omegaconf(
-        options.parse_args_and_arch(parser, [*fixed, *flags])
-    )
+    return convert_namespace_to_omegaconf(options.parse_args_and_arch(parser, [*fixed, *flags]))
 
 
 def build(label: str, cfg: Any, task: Any, beam: int, length: int) -> Contender:
@@ -156,19 +147,15 @@ def build(label: str, cfg: Any, task: Any, beam: int, length: int) -> Contender:
     return Contender(label, trainer, task.build_generator([inference], generation), inference)
 
 
-def spread(items: Sequence[Any], number: int) -> list[Any]:
-    """``number`` items, evenly spread."""
-    number = min(number, len(items))
-    return [items[int((i + 0.5) * len(items) / number)] for i in range(number)]
-
-
 def load_batches(task: Any, split: str, number: int, **limits: int) -> list[dict[str, Any]]:
     """Some of a split's batches, spread evenly from the shortest sentences to the longest."""
     task.load_dataset(split)
     dataset = task.dataset(split)
     batches = task.get_batch_iterator(dataset, seed=1, **limits).frozen_batches
     batches = sorted(batches, key=lambda batch: max(dataset.num_tokens(i) for i in batch))
-    return [dataset.collater([dataset[i] for i in batch]) for batch in spread(batches, number)]
+    step = len(batches) / min(number, len(batches))
+    chosen = [batches[int((i + 0.5) * step)] for i in range(min(number, len(batches)))]
+    return [dataset.collater([dataset[i] for i in batch]) for batch in chosen]
 
 
 def stopwatch(timer: Callable[[], float], cuda: bool, work: Callable[[], None]) -> float:
@@ -207,34 +194,21 @@ def measure(
     timer: Callable[[], float],
     cuda: bool,
 ) -> None:
-    """Fill in what the contenders took; the first round only warms up.
-
-    Args:
-        contenders: the models.
-        batches: by ``"training"`` and ``"generating"``.
-        rounds: how many rounds count.
-        timer: the clock.
-        cuda: the models are on a GPU.
-    """
+    """Fill in what the contenders took for the two kinds of batches; round 0 only warms up."""
+    if cuda:
+        batches = utils.move_to_cuda(batches)
     for turn in range(rounds + 1):
         for measured, samples in batches.items():
-            totals = dict.fromkeys((c.label for c in contenders), 0.0)
-            for sample in samples:
-                if cuda:
-                    sample = utils.move_to_cuda(sample)
-                for contender in contenders:
-                    work = contender.train if measured == "training" else contender.generate
-                    totals[contender.label] += stopwatch(
-                        timer, cuda, functools.partial(work, sample)
-                    )
-            for contender in contenders if turn else ():
-                contender.seconds.setdefault(measured, []).append(totals[contender.label])
+            totals = [0.0] * len(contenders)
+            for sample, (i, c) in itertools.product(samples, enumerate(contenders)):
+                totals[i] += stopwatch(timer, cuda, functools.partial(c.work, measured, sample))
+            for c, total in zip(contenders, totals, strict=True):
+                c.seconds[measured] += [total] * (turn > 0)
         print(f"round {turn} of {rounds} done", file=sys.stderr)
-    largest = max(batches["training"], key=lambda s: s["net_input"]["prev_output_tokens"].numel())
-    for contender in contenders:
-        contender.trainer.zero_grad()
-        static = contender.static_bytes()
-        contender.memory = static + growth(functools.partial(contender.train, largest), cuda)
+    largest = max(batches["training"], key=lambda s: s["target"].numel())
+    for c in contenders:
+        c.trainer.zero_grad()
+        c.memory = c.static_bytes() + growth(functools.partial(c.work, "training", largest), cuda)
 
 
 def ratio(measured: str, one: Contender, other: Contender) -> float:
@@ -249,9 +223,9 @@ def results(contenders: Sequence[Contender], baseline: Contender, tokens: dict[s
     """One dictionary per model: label, parameters, the three measures and their ratios."""
     rows = []
     for c in contenders:
-        row: dict[str, Any] = {"label": c.label, "parameters": c.parameters, "memory": c.memory}
-        for measured, number in tokens.items():
-            row[measured] = number / statistics.median(c.seconds[measured])
+        parameters = sum(p.numel() for p in c.trainer.model.parameters() if p.requires_grad)
+        row: dict[str, Any] = {"label": c.label, "parameters": parameters, "memory": c.memory}
+        row |= {name: tokens[name] / statistics.median(c.seconds[name]) for name in tokens}
         row |= {f"{name}_ratio": ratio(name, c, baseline) for name in MEASURES}
         rows.append(row)
     return rows
@@ -259,16 +233,13 @@ def results(contenders: Sequence[Contender], baseline: Contender, tokens: dict[s
 
 def markdown(rows: Iterable[dict[str, Any]], baseline: str) -> str:
     """The results as a Markdown table."""
-    lines = [
-        f"| model | parameters | training, tokens/s | x {baseline} | generating, tokens/s "
-        f"| x {baseline} | peak memory, MiB | x {baseline} |",
-        "| --- " + "| ---: " * 7 + "|",
-    ]
+    head = "| model | parameters | training, tokens/s | x B | generating, tokens/s | x B "
+    lines = [head.replace("x B", f"x {baseline}") + f"| peak memory, MiB | x {baseline} |"]
+    lines.append("| --- " + "| ---: " * 7 + "|")
     for row in rows:
         cells = [row["label"], f"{row['parameters']:,}"]
-        for name in MEASURES:
-            value = row[name] / 2**20 if name == "memory" else row[name]
-            cells += [f"{value:,.0f}", f"{row[f'{name}_ratio']:.2f}"]
+        for name, unit in zip(MEASURES, (1, 1, 2**20), strict=True):
+            cells += [f"{row[name] / unit:,.0f}", f"{row[f'{name}_ratio']:.2f}"]
         lines.append("| " + " | ".join(cells) + " |")
     return "\n".join(lines)
 
@@ -277,13 +248,12 @@ def targets(contenders: Sequence[Contender], suite: str) -> str:
     """The suite's wanted ratios beside the measured ones, as a Markdown table."""
     by_label = {c.label: c for c in contenders}
     lines = ["| ratio | wanted | measured | met |", "| --- | ---: | ---: | --- |"]
-    for name, one, other, bound in TARGETS[suite]:
-        value = ratio(name, by_label[one], by_label[other])
-        met = value <= bound if name == "memory" else value >= bound
-        sign = "<=" if name == "memory" else ">="
-        lines.append(
-            f"| {name}: {one} / {other} | {sign} {bound} | {value:.2f} | {'yes' if met else 'no'} |"
-        )
+    for name, models, other, bound in TARGETS[suite]:
+        sign, compare = ("<=", operator.le) if name == "memory" else (">=", operator.ge)
+        for one in models.split():
+            value = ratio(name, by_label[one], by_label[other])
+            met = "yes" if compare(value, bound) else "no"
+            lines.append(f"| {name}: {one} / {other} | {sign} {bound} | {value:.2f} | {met} |")
     return "\n".join(lines)
 
 
@@ -292,20 +262,23 @@ def parser() -> argparse.ArgumentParser:
     p = argparse.ArgumentParser(description=(__doc__ or "").split("\n")[0])
     add = p.add_argument
     add("data", metavar="DATA", help="what fairseq-preprocess wrote")
-    add("--arch", action="append", default=[], metavar="[LABEL=]NAME[: FLAGS]",
-        help="a registered architecture with further flags of fairseq-train; repeatable")
+    text = "a registered architecture with further flags of fairseq-train; repeatable"
+    add("--arch", action="append", default=[], metavar="[LABEL=]NAME[: FLAGS]", help=text)
     add("--suite", choices=sorted(SUITES), help="a ready-made comparison, before any --arch")
     add("--baseline", metavar="LABEL", help="what ratios refer to (default: the first model)")
     add("--task", default="compgen_translation", help="fairseq task (default: %(default)s)")
-    add("--max-tokens", type=int, default=4096, help="of a training batch (default: %(default)s)")
-    add("--sentences", type=int, default=64, help="of a generation batch (default: %(default)s)")
-    add("--batches", type=int, default=4, help="of each kind per round (default: %(default)s)")
-    add("--rounds", type=int, default=5, help="after one to warm up (default: %(default)s)")
-    add("--beam", type=int, default=5, help="(default: %(default)s)")
-    add("--threads", type=int, default=len(os.sched_getaffinity(0)), help="(default: all cores)")
+    for flag, default, text in (
+        ("--max-tokens", 4096, "of a training batch"),
+        ("--sentences", 64, "of a generation batch"),
+        ("--batches", 4, "of each kind per round"),
+        ("--rounds", 5, "after one to warm up"),
+        ("--beam", 5, "hypotheses per sentence"),
+        ("--threads", len(os.sched_getaffinity(0)), "on the CPU"),
+    ):
+        add(flag, type=int, default=default, help=f"{text} (default: %(default)s)")
+    text = "count CPU seconds: with --threads 1 what the clock would show on an idle machine"
+    add("--cpu-time", action="store_true", help=text)
     add("--cpu", action="store_true", default=not torch.cuda.is_available(), help="use no GPU")
-    add("--cpu-time", action="store_true",
-        help="count CPU seconds: with --threads 1 what the clock would show on an idle machine")
     add("--fp16", action="store_true", help="half precision")
     add("--bf16", action="store_true", help="bfloat16")
     add("--json", type=Path, metavar="FILE", help="write the results there too")
@@ -319,6 +292,9 @@ def run(args: argparse.Namespace) -> str:
         ValueError: on arguments that make no sense.
     """
     torch.set_num_threads(args.threads)
+    logging.disable(logging.INFO)
+    if not any(Path(args.data).glob("dict.*.txt")):
+        raise ValueError(f"{args.data} is no folder that fairseq-preprocess wrote")
     specs = [split_spec(s) for s in [*SUITES.get(args.suite, ()), *args.arch]]
     labels = [label for label, _, _ in specs]
     if not specs:
@@ -352,10 +328,10 @@ def run(args: argparse.Namespace) -> str:
     device = torch.cuda.get_device_name() if cuda else f"{platform.machine()} CPU"
     precision = "fp16" if args.fp16 else "bf16" if args.bf16 else "fp32"
     setting = (
-        f"{device}, {args.threads} threads, PyTorch {torch.__version__}, {precision}, "
-        f"{'CPU time, ' * args.cpu_time}{args.max_tokens} tokens per training batch, beam {args.beam} over {args.sentences} "
-        f"sentences of {length + 1} tokens, {len(batches['training'])} batches, "
-        f"{args.rounds} rounds"
+        f"{device}, {args.threads} threads{', CPU time' * args.cpu_time}, PyTorch "
+        f"{torch.__version__}, {precision}; {args.rounds} rounds over {args.batches} batches of "
+        f"{args.max_tokens} tokens (training) and of {args.sentences} sentences with hypotheses "
+        f"of {length + 1} tokens, beam {args.beam} (generating)"
     )
     if args.json:
         args.json.write_text(json.dumps({"setting": setting, "models": rows}, indent=1) + "\n")

@@ -2,17 +2,20 @@
 
 import argparse
 import functools
+import inspect
 from collections.abc import Callable, Iterable
 from typing import Any
 
 import numpy as np
 import torch
 from fairseq.data import data_utils
+from fairseq.tasks import FairseqTask
 
 
 def apply() -> None:
     """Mend everything below; calling it again changes nothing."""
     keep_the_last_batch()
+    resume_with_the_same_batches()
     trust_what_checkpoints_hold()
 
 
@@ -42,6 +45,39 @@ def _without_loss(batch_by_size: Callable[..., list[Any]]) -> Callable[..., list
         return batches if n == len(indices) else [*batches, indices[n:]]
 
     return batch_all_by_size
+
+
+def resume_with_the_same_batches() -> None:
+    """Make a run that resumes after its first epoch draw the batches it was interrupted in.
+
+    fairseq forms the batches once, with a seed that depends on the epoch in which it does so, and
+    keeps them for all epochs. A resumed run forms them in a later epoch, hence other ones, and
+    counts the batches it has done already among those: some pairs come twice, some not at all.
+    Here they are always formed as in epoch 1; the order of the batches still changes by epoch.
+    """
+    if not hasattr(FairseqTask.get_batch_iterator, "__wrapped__"):
+        FairseqTask.get_batch_iterator = _batches_of_epoch_1(FairseqTask.get_batch_iterator)
+
+
+def _batches_of_epoch_1(get_batch_iterator: Callable[..., Any]) -> Callable[..., Any]:
+    signature = inspect.signature(get_batch_iterator)
+
+    @functools.wraps(get_batch_iterator)
+    def get_same_batches(*args: Any, **kwargs: Any) -> Any:
+        call = signature.bind(*args, **kwargs)
+        call.apply_defaults()
+        given = call.arguments
+        task, dataset, epoch = given["self"], given["dataset"], given["epoch"]
+        kept = task.can_reuse_epoch_itr(dataset) and not given["update_epoch_batch_itr"]
+        if not kept or given["disable_iterator_cache"] or dataset in task.dataset_to_epoch_iter:
+            return get_batch_iterator(*call.args, **call.kwargs)
+        given["epoch"] = 1
+        iterator = get_batch_iterator(*call.args, **call.kwargs)
+        iterator.epoch = max(epoch, 1)
+        dataset.set_epoch(epoch)
+        return iterator
+
+    return get_same_batches
 
 
 def trust_what_checkpoints_hold() -> None:

@@ -87,7 +87,9 @@ class StructuralCrossEntropyCriterion(LabelSmoothedCrossEntropyCriterion):
 
     def forward(self, model, sample, reduce=True):
         """The loss of a sample, its size (the gradient's denominator), and what to log."""
-        inner = getattr(model, "module", model)  # below a data-parallel wrapper
+        inner = model
+        while hasattr(inner, "module"):  # fairseq wraps a data-parallel model twice
+            inner = inner.module
         cfg = getattr(inner, "cfg", None)
         structured = getattr(cfg, "quantizer", "none") != "none"
         extra_input = {"structural": True} if structured else {}

@@ -31,7 +31,10 @@ class SQTransformerConfig(FairseqDataclass):
     attention_dropout: float = option(0.0, "dropout on attention weights")
     activation_dropout: float = option(0.0, "dropout after the FFN's ReLU")
     share_decoder_input_output_embed: bool = option(
-        True, "tie the decoder's input and output embeddings"
+        False, "accepted so that fairseq's recipes run unchanged: the embeddings are tied anyway"
+    )
+    untie_decoder_embeddings: bool = option(
+        False, "give the decoder's output layer weights of its own"
     )
     share_all_embeddings: bool = option(
         False, "one embedding table for source and target (needs a joined dictionary)"
@@ -154,8 +157,10 @@ class SQTransformerConfig(FairseqDataclass):
             ),
             (self.freeze_codes_after < 0, "--freeze-codes-after can't be negative"),
             (
-                self.share_all_embeddings and not self.share_decoder_input_output_embed,
-                "--share-all-embeddings ties the decoder's output too",
+                self.untie_decoder_embeddings
+                and (self.share_decoder_input_output_embed or self.share_all_embeddings),
+                "--untie-decoder-embeddings contradicts --share-decoder-input-output-embed "
+                "and --share-all-embeddings",
             ),
         )
         for wrong, message in problems:

@@ -106,10 +106,10 @@ class SQDecoder(FairseqIncrementalDecoder):
         self.longest = cfg.max_target_positions
         self.predictor_stream = -1 if cfg.predictor_source == "word" else 0
         self.output = nn.Linear(cfg.encoder_embed_dim, len(dictionary), bias=False)
-        if cfg.share_decoder_input_output_embed:
-            self.output.weight = embedding.weight
-        else:
+        if cfg.untie_decoder_embeddings:
             nn.init.normal_(self.output.weight, std=cfg.encoder_embed_dim**-0.5)
+        else:
+            self.output.weight = embedding.weight
 
     def forward(
         self,

@@ -52,9 +52,9 @@ TASK = SimpleNamespace(source_dictionary=dictionary(16), target_dictionary=dicti
 PAD, EOS = TASK.source_dictionary.pad(), TASK.source_dictionary.eos()
 
 
-def build(variant="sal", task=TASK, seed=1, **changed) -> SQTransformerModel:
+def build(variant="sal", task=TASK, **changed) -> SQTransformerModel:
     """A small model whose every parameter is random, norms, biases and padding included."""
-    torch.manual_seed(seed)
+    torch.manual_seed(1)
     cfg = SQTransformerConfig(**{**SIZES, **VARIANTS.get(variant, {}), **changed})
     model = SQTransformerModel.build_model(cfg, task)
     for parameter in model.parameters():
@@ -196,6 +196,8 @@ def test_beam_search_scores_equal_teacher_forcing(variant, positions):
         reorder(state, order)
 
     model.decoder.reorder_incremental_state = spy
+    ends_sooner = 4.0 * torch.eye(len(TASK.target_dictionary))[EOS]
+    model.decoder.output.register_forward_hook(lambda module, args, logits: logits + ends_sooner)
     sample = batch([(7, 3), (5, 6), (2, 1), (1, 4), (1, 2)])
     search = SequenceGenerator([model], TASK.target_dictionary, beam_size=5, max_len_b=12)
     found = search.generate([model], sample)
@@ -414,8 +416,8 @@ def test_half_precision_keeps_codes_and_logits_of_codes_in_float32(variant, dtyp
         ({"attention": "plain", "code_classes": "brown"}, "--code-classes brown needs codes"),
         ({"code_classes": "brown", "freeze_codes_after": 5}, "leave out --freeze-codes-after"),
         (
-            {"share_all_embeddings": True, "share_decoder_input_output_embed": False},
-            "--share-all-embeddings ties the decoder's output too",
+            {"share_all_embeddings": True, "untie_decoder_embeddings": True},
+            "--untie-decoder-embeddings contradicts",
         ),
     ],
 )
@@ -492,7 +494,7 @@ def test_sharing_embeddings():
     shared = SimpleNamespace(source_dictionary=dictionary(9), target_dictionary=dictionary(9))
     model = build(task=shared, share_all_embeddings=True)
     assert model.encoder.stack.embedding is model.decoder.stack.embedding
-    apart = build(share_decoder_input_output_embed=False)
+    apart = build(untie_decoder_embeddings=True)
     assert apart.decoder.output.weight is not apart.decoder.stack.embedding.weight
     with pytest.raises(ValueError, match="--joined-dictionary"):
         build(share_all_embeddings=True)
