@@ -291,8 +291,6 @@ def run(args: argparse.Namespace) -> str:
     Raises:
         ValueError: on arguments that make no sense.
     """
-    torch.set_num_threads(args.threads)
-    logging.disable(logging.INFO)
     if not any(Path(args.data).glob("dict.*.txt")):
         raise ValueError(f"{args.data} is no folder that fairseq-preprocess wrote")
     specs = [split_spec(s) for s in [*SUITES.get(args.suite, ()), *args.arch]]
@@ -304,6 +302,8 @@ def run(args: argparse.Namespace) -> str:
     if (args.baseline or labels[0]) not in labels:
         raise ValueError(f"--baseline {args.baseline!r} is none of {', '.join(labels)}")
     configs = [train_config(args, arch, flags) for _, arch, flags in specs]
+    torch.set_num_threads(args.threads)
+    logging.disable(logging.INFO)
     task = tasks.setup_task(configs[0].task)
     batches = {
         "training": load_batches(task, "train", args.batches, max_tokens=args.max_tokens),
@@ -312,10 +312,8 @@ def run(args: argparse.Namespace) -> str:
     lengths = [(s["ntokens"], s["nsentences"]) for s in batches["generating"]]
     sentences = sum(n for _, n in lengths)
     length = round(sum(n for n, _ in lengths) / sentences) - 1  # without the end of the sentence
-    contenders = [
-        build(label, cfg, task, args.beam, length)
-        for label, cfg in zip(labels, configs, strict=True)
-    ]
+    models = zip(labels, configs, strict=True)
+    contenders = [build(label, cfg, task, args.beam, length) for label, cfg in models]
     cuda = torch.cuda.is_available() and not args.cpu
     timer = time.process_time if args.cpu_time else time.perf_counter
     measure(contenders, batches, args.rounds, timer, cuda)

@@ -66,6 +66,9 @@ class SQTransformerConfig(FairseqDataclass):
     )
     encoder_predictor_layers: int = option(3, "layers of the source side's p(z|context)")
     decoder_predictor_layers: int = option(6, "layers of the target side's p(z|context)")
+    predictor_ffn_embed_dim: Optional[int] = option(
+        None, "inner width of the predictors' FFN (default: the model's width)"
+    )
     positions: ChoiceEnum(["relative", "sinusoidal"]) = option(  # type: ignore[valid-type]
         "relative", "relative position embeddings in self-attention, or sinusoidal absolute ones"
     )
@@ -121,6 +124,8 @@ class SQTransformerConfig(FairseqDataclass):
             self.mmi = "brown" if self.quantizer == "sovq" else "none"
         if self.predictor_context is None:
             self.predictor_context = "masked" if sal else "left"
+        if self.predictor_ffn_embed_dim is None:
+            self.predictor_ffn_embed_dim = self.encoder_embed_dim
         if self.ema_decay is None:
             self.ema_decay = 0.999 if sal else 1.0
         if self.straight_through is None:

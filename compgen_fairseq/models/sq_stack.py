@@ -84,7 +84,8 @@ class StreamStack(nn.Module):
         )
         self.quantizer: VectorQuantizer | None = None
         self.predictor: CodePredictor | None = None
-        assert cfg.ema_decay is not None and cfg.predictor_context is not None, "resolve() first"
+        assert cfg.ema_decay is not None, "resolve() comes first"
+        assert cfg.predictor_context is not None and cfg.predictor_ffn_embed_dim is not None
         if cfg.quantizer != "none":
             self.quantizer = VectorQuantizer(
                 cfg.target_codes if decoder else cfg.source_codes,
@@ -99,7 +100,7 @@ class StreamStack(nn.Module):
             self.predictor = CodePredictor(
                 getattr(cfg, f"{side}_predictor_layers"),
                 dim,
-                ffn_dim,
+                cfg.predictor_ffn_embed_dim,
                 heads,
                 cfg.dropout,
                 "left" if decoder else cfg.predictor_context,

@@ -189,31 +189,31 @@ def test_incremental_decoding_equals_full_decoding(variant, positions):
 @every_variant
 def test_beam_search_scores_equal_teacher_forcing(variant, positions):
     model = build(variant, positions=positions)
-    sizes, reorder = [], model.decoder.reorder_incremental_state
+    early, reorder = set(), model.decoder.reorder_incremental_state
+    ends_sooner = torch.zeros(len(TASK.target_dictionary))
 
     def spy(state, order):
-        sizes.append(order.numel())
+        early.add(order.numel() < 5 * len(sample["id"]))
         reorder(state, order)
 
     model.decoder.reorder_incremental_state = spy
-    ends_sooner = 4.0 * torch.eye(len(TASK.target_dictionary))[EOS]
     model.decoder.output.register_forward_hook(lambda module, args, logits: logits + ends_sooner)
-    sample = batch([(7, 3), (5, 6), (2, 1), (1, 4), (1, 2)])
-    search = SequenceGenerator([model], TASK.target_dictionary, beam_size=5, max_len_b=12)
-    found = search.generate([model], sample)
-    assert len(set(sizes)) > 1, "no sentence left the batch early"
-    for row, beam in enumerate(found):
-        assert len(beam) == 5
-        for hypothesis in beam:
-            tokens = hypothesis["tokens"]
-            inputs = alone(sample, row)
-            inputs["prev_output_tokens"] = torch.cat([tokens[-1:], tokens[:-1]])[None]
-            scores = model(**inputs)[0][0].log_softmax(-1)
-            scores = scores.gather(1, tokens[:, None]).squeeze(1)
-            torch.testing.assert_close(
-                hypothesis["positional_scores"], scores, atol=2e-5, rtol=1e-5
-            )
-            assert hypothesis["score"].item() == pytest.approx(scores.mean().item(), abs=2e-5)
+    sample = batch([*LENGTHS[:2], (4, 1), (3, 1), *LENGTHS[2:]])
+    search = SequenceGenerator([model], TASK.target_dictionary, beam_size=5, max_len_b=7)
+    for ends_sooner[EOS] in (1.0, 2.0, 3.0):
+        for row, beam in enumerate(search.generate([model], sample)):
+            assert len(beam) == 5
+            for hypothesis in beam:
+                tokens = hypothesis["tokens"]
+                inputs = alone(sample, row)
+                inputs["prev_output_tokens"] = torch.cat([tokens[-1:], tokens[:-1]])[None]
+                scores = model(**inputs)[0][0].log_softmax(-1)
+                scores = scores.gather(1, tokens[:, None]).squeeze(1)
+                torch.testing.assert_close(
+                    hypothesis["positional_scores"], scores, atol=2e-5, rtol=1e-5
+                )
+                assert hypothesis["score"].item() == pytest.approx(scores.mean().item(), abs=2e-5)
+    assert True in early, "no sentence left the batch before the others"
 
 
 def test_attention_for_alignment():
@@ -244,9 +244,7 @@ def test_a_sentence_does_not_see_its_neighbours(
     for row in range(len(LENGTHS)):
         inputs = alone(sample, row)
         kept = sample["net_input"]["prev_output_tokens"][row].ne(PAD)
-        torch.testing.assert_close(
-            logits[row, kept], model(**inputs)[0][0], atol=1e-5, rtol=1e-5
-        )
+        torch.testing.assert_close(logits[row, kept], model(**inputs)[0][0], atol=1e-5, rtol=1e-5)
 
 
 def pieces(side: SideOutputs, row: int) -> list[torch.Tensor]:
@@ -314,7 +312,10 @@ def test_the_prior_reads_codes_or_words(mmi):
         stack.predictor.register_forward_pre_hook(lambda _, args, seen=seen: seen.append(args))
         stack.predictor.seen = seen
     outputs = model(**batch(LENGTHS)["net_input"], structural=True)[1]["structural"]
-    for stack, side in ((model.encoder.stack, outputs.source), (model.decoder.stack, outputs.target)):
+    for stack, side in (
+        (model.encoder.stack, outputs.source),
+        (model.decoder.stack, outputs.target),
+    ):
         codes = torch.nn.functional.embedding(side.codes, side.codebook)
         read = stack.predictor.seen[0][0]
         assert torch.equal(read, codes if mmi == "brown" else side.embeddings)
@@ -384,7 +385,9 @@ def test_brown_classes_are_handed_in():
 @pytest.mark.parametrize("variant", ["sal", "srl"])
 def test_half_precision_keeps_codes_and_logits_of_codes_in_float32(variant, dtype):
     model = build(variant).train()
-    weights = [stack.quantizer.weight.clone() for stack in (model.encoder.stack, model.decoder.stack)]
+    weights = [
+        stack.quantizer.weight.clone() for stack in (model.encoder.stack, model.decoder.stack)
+    ]
     model = model.half() if dtype == torch.float16 else model.bfloat16()
     inputs = batch(LENGTHS, left_pad_target=True)["net_input"]
     logits, extra = model(**inputs, structural=True)

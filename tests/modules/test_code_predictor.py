@@ -84,7 +84,9 @@ def test_left_context_sees_only_the_left(start):
         for row in range(2):  # the positions after it do see it, unless it is padding
             later = KEEP[row, first:]
             if later.any():
-                same = torch.allclose(again[row, first:][later], logits[row, first:][later], atol=1e-4)
+                same = torch.allclose(
+                    again[row, first:][later], logits[row, first:][later], atol=1e-4
+                )
                 assert same == (not KEEP[row, j])
 
 
@@ -93,7 +95,9 @@ def test_left_context_does_not_depend_on_padding():
     logits, predicted = made(x, KEEP, EOS, codebook)
     rows = predicted.nonzero()[:, 0]
     for row, keep in enumerate(KEEP):
-        alone, _ = made(x[row : row + 1, keep], keep[None, keep], EOS[row : row + 1, keep], codebook)
+        alone, _ = made(
+            x[row : row + 1, keep], keep[None, keep], EOS[row : row + 1, keep], codebook
+        )
         torch.testing.assert_close(alone, logits[rows == row])
 
 

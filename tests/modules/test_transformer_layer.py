@@ -76,7 +76,10 @@ def test_cross_attention(cross, shared_weights):
         assert read.size(0) == 1
     else:  # each stream reads its own
         read = torch.cat(
-            [made.cross_attn.cross_attention(r[i : i + 1], memory[i : i + 1], None)[0] for i in (0, 1)]
+            [
+                made.cross_attn.cross_attention(r[i : i + 1], memory[i : i + 1], None)[0]
+                for i in (0, 1)
+            ]
         )
     out, weights = made(x, None, memory, need_weights=True)
     torch.testing.assert_close(out, made.ffn(normed(r + read)))
@@ -84,7 +87,10 @@ def test_cross_attention(cross, shared_weights):
 
 
 def test_dropout_only_in_training():
-    made, x = layer(dropout=0.5, attention_dropout=0.1, activation_dropout=0.1), torch.randn(1, 2, 5, DIM)
+    made, x = (
+        layer(dropout=0.5, attention_dropout=0.1, activation_dropout=0.1),
+        torch.randn(1, 2, 5, DIM),
+    )
     assert not torch.equal(made(x, None)[0], made(x, None)[0])
     made.eval()
     assert torch.equal(made(x, None)[0], made(x, None)[0])

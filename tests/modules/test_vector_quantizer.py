@@ -33,7 +33,9 @@ def test_cosines_by_hand():
 
 
 def test_the_nearest_code_replaces_the_embedding():
-    found = quantize(quantizer(), torch.tensor([[[1.0, 0.0], [1.0, 3.0]], [[9.0, 9.0], [2.0, 0.1]]]))
+    found = quantize(
+        quantizer(), torch.tensor([[[1.0, 0.0], [1.0, 3.0]], [[9.0, 9.0], [2.0, 0.1]]])
+    )
     assert found.codes.tolist() == [[0, 2], [2, 1]]
     assert torch.equal(found.vectors, CODES[found.codes])
 
@@ -42,7 +44,10 @@ def test_ties_go_to_the_lowest_code():
     codes = torch.tensor([[9.0, 9.0], [1.0, 0.0], [1.0, 0.0], [-1.0, 0.0]])
     x = torch.zeros(1, 3, 2)
     assert quantize(quantizer(codes), x).codes.tolist() == [[1, 1, 1]]
-    assert first_argmax(torch.tensor([[0.0, 2.0, 2.0, 2.0], [3.0, 3.0, 3.0, 3.0]])).tolist() == [1, 0]
+    assert first_argmax(torch.tensor([[0.0, 2.0, 2.0, 2.0], [3.0, 3.0, 3.0, 3.0]])).tolist() == [
+        1,
+        0,
+    ]
 
 
 @pytest.mark.parametrize("straight_through", [True, False])
@@ -65,7 +70,9 @@ def test_the_gradient_goes_to_the_embeddings_or_to_the_codes(straight_through):
 
 def test_moving_average_by_hand():
     made = quantizer(ema_decay=0.75)
-    x = torch.tensor([[[1.0, 2.0], [3.0, 2.0], [90.0, 90.0]], [[5.0, 4.0], [70.0, 70.0], [7.0, 7.0]]])
+    x = torch.tensor(
+        [[[1.0, 2.0], [3.0, 2.0], [90.0, 90.0]], [[5.0, 4.0], [70.0, 70.0], [7.0, 7.0]]]
+    )
     codes = torch.tensor([[0, 0, 0], [1, 2, 1]])
     keep = torch.tensor([[True, True, False], [True, False, True]])
     made.update_ema(x, codes, keep)

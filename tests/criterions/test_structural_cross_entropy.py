@@ -1,0 +1,200 @@
+"""The criterion: fairseq's own loss, plus the weighted terms, with every parameter trained."""
+
+import argparse
+from types import SimpleNamespace
+
+import pytest
+import torch
+from fairseq.criterions.label_smoothed_cross_entropy import LabelSmoothedCrossEntropyCriterion
+from fairseq.data import Dictionary
+from fairseq.data.language_pair_dataset import collate
+from fairseq.logging import metrics
+from fairseq.models.transformer import TransformerModel, base_architecture
+
+import compgen_fairseq  # noqa: F401
+from compgen_fairseq.criterions import structural_terms as terms
+from compgen_fairseq.criterions.structural_cross_entropy import (
+    WEIGHTS,
+    StructuralCrossEntropyConfig,
+    StructuralCrossEntropyCriterion,
+)
+from compgen_fairseq.models.sq_config import SQTransformerConfig
+from compgen_fairseq.models.sq_transformer import SQTransformerModel
+
+WORDS = Dictionary()
+for word in range(12):
+    WORDS.add_symbol(f"w{word}")
+TASK = SimpleNamespace(
+    source_dictionary=WORDS, target_dictionary=WORDS, cfg=SimpleNamespace(), tgt_dict=WORDS
+)
+SIZES = {
+    **{f"{side}_layers": 2 for side in ("encoder", "decoder")},
+    **{f"{side}_predictor_layers": 1 for side in ("encoder", "decoder")},
+    **{f"{side}_attention_heads": 2 for side in ("encoder", "decoder")},
+    **{f"{side}_ffn_embed_dim": 12 for side in ("encoder", "decoder")},
+    "encoder_embed_dim": 16,
+    "dropout": 0.0,
+    "source_codes": 5,
+    "target_codes": 4,
+    "predictor_context": "left",
+}
+
+
+def build(**chosen) -> SQTransformerModel:
+    torch.manual_seed(1)
+    return SQTransformerModel.build_model(SQTransformerConfig(**{**SIZES, **chosen}), TASK).train()
+
+
+def batch(*lengths: tuple[int, int]) -> dict:
+    draw = torch.Generator().manual_seed(2)
+    samples = []
+    for i, sizes in enumerate(lengths or ((6, 3), (4, 5), (2, 2))):
+        parts = [torch.randint(4, 16, (n,), generator=draw) for n in sizes]
+        source, target = (torch.cat([part, torch.tensor([WORDS.eos()])]) for part in parts)
+        samples.append({"id": i, "source": source, "target": target})
+    return collate(samples, WORDS.pad(), WORDS.eos(), left_pad_target=False)
+
+
+def criterion(smoothing=0.1, sentence_avg=False, **weights) -> StructuralCrossEntropyCriterion:
+    return StructuralCrossEntropyCriterion(TASK, sentence_avg, smoothing, **weights).train()
+
+
+@pytest.mark.parametrize("sentence_avg", [False, True])
+def test_other_models_are_trained_with_fairseqs_own_loss(sentence_avg):
+    args = argparse.Namespace(encoder_embed_dim=16, decoder_embed_dim=16, dropout=0.2)
+    base_architecture(args)
+    torch.manual_seed(1)
+    model, sample, results = TransformerModel.build_model(args, TASK), batch(), []
+    theirs = LabelSmoothedCrossEntropyCriterion(TASK, sentence_avg, 0.1, report_accuracy=True)
+    for made in (theirs, criterion(sentence_avg=sentence_avg, report_accuracy=True)):
+        model.zero_grad()
+        torch.manual_seed(3)
+        loss, size, logged = made(model, sample)
+        loss.backward()
+        gradients = [parameter.grad.clone() for parameter in model.parameters()]
+        results.append((loss, size, logged, gradients))
+    (loss, size, logged, gradients), (own_loss, own_size, own_logged, own_gradients) = results
+    assert torch.equal(loss, own_loss) and size == own_size and logged == own_logged
+    assert all(map(torch.equal, gradients, own_gradients))
+
+
+@pytest.mark.parametrize("sentence_avg", [False, True])
+@pytest.mark.parametrize("attention, recipe", [("sal", "scan"), ("srl", "cogs")])
+def test_the_loss_is_the_weighted_sum_of_the_means(attention, recipe, sentence_avg):
+    model, sample = build(attention=attention, loss_recipe=recipe, ema_decay=1), batch()
+    loss, size, logged = criterion(sentence_avg=sentence_avg)(model, sample)
+    word_loss, _, _ = LabelSmoothedCrossEntropyCriterion(TASK, sentence_avg, 0.1)(model, sample)
+    assert size == (3 if sentence_avg else 3 + 5 + 2 + 3)
+
+    def mean(term):
+        return term[0] / term[1]
+
+    w = terms.RECIPES[recipe]
+    outputs = model(**sample["net_input"], structural=True)[1]["structural"]
+    total, code_stream = torch.zeros(()), w.code_stream_predicts
+    for side, prefix in ((outputs.source, "encoder"), (outputs.target, "decoder")):
+        total += w.mmi_cross_entropy * mean(terms.mmi_cross_entropy(side.predicted, side.prior))
+        total -= w.mmi_entropy * terms.entropy(mean(terms.mean_posterior(side)))
+        own = {name[8:]: value for name, value in vars(w).items() if name.startswith(prefix)}
+        total += own["commitment"] * mean(terms.commitment(side))
+        total += own["code_prediction"] * mean(terms.code_prediction(side, code_stream))
+        total += own["code_attraction"] * mean(terms.code_attraction(side, code_stream))
+        if attention == "srl":
+            total += w.srl_mse * mean(terms.srl_mse(side))
+    torch.testing.assert_close(loss, word_loss + size * total)
+    torch.testing.assert_close(logged["loss"], loss.detach())
+
+
+def test_flags_override_the_recipe():
+    model, sample = build(attention="srl", loss_recipe="cogs"), batch()
+    nothing = dict.fromkeys(WEIGHTS, 0.0)
+    word_loss, _, logged = criterion(**nothing)(model, sample)
+    assert not any(name.startswith("sum_") for name in logged)
+    theirs, _, _ = LabelSmoothedCrossEntropyCriterion(TASK, False, 0.1)(model, sample)
+    assert torch.equal(word_loss, theirs)
+    kinds = {
+        name: {f"{name.partition('_')[2]}_{'source' if name[:2] == 'en' else 'target'}"}
+        for name in WEIGHTS
+        if name.startswith(("encoder", "decoder"))
+    }
+    for name in WEIGHTS:
+        losses = []
+        for weight in (1.0, 3.0):
+            loss, size, logged = criterion(**{**nothing, name: weight})(model, sample)
+            expected = kinds.get(name, {f"{name}_source", f"{name}_target"})
+            assert {key[4:] for key in logged if key.startswith("sum_")} == expected
+            losses.append((loss - word_loss) / size)
+        torch.testing.assert_close(losses[1], 3 * losses[0], rtol=1e-4, atol=1e-6)
+        assert losses[0].abs() > 1e-4
+    assert set(WEIGHTS) <= StructuralCrossEntropyConfig.__dataclass_fields__.keys()
+
+
+def test_reported_means_are_over_all_batches():
+    model = build(attention="srl", loss_recipe="cognition").eval()
+    made = criterion().eval()
+    samples = [batch((6, 3), (4, 5)), batch((3, 2))]
+    logs = [made(model, sample)[2] for sample in samples]
+    with metrics.aggregate() as found:
+        made.reduce_metrics(logs)
+    values = found.get_smoothed_values()
+    sides = [model(**s["net_input"], structural=True)[1]["structural"].source for s in samples]
+    for name, term in (("commitment", terms.commitment), ("srl_mse", terms.srl_mse)):
+        parts = [term(side) for side in sides]
+        expected = sum(total for total, _ in parts) / sum(number for _, number in parts)
+        assert values[f"{name}_source"] == pytest.approx(expected.item(), abs=1e-4)
+    names = {"mmi_cross_entropy", "mmi_entropy", "commitment", "code_prediction"}
+    assert {f"{name}_source" for name in names | {"code_attraction", "srl_mse"}} <= values.keys()
+
+
+@pytest.mark.parametrize(
+    "chosen",
+    [
+        {"attention": "sal", "loss_recipe": "scan"},
+        {"attention": "sal", "loss_recipe": "scan", "predictor_context": "masked"},
+        {"attention": "sal", "loss_recipe": "scan", "sal_cross_attention": "paper"},
+        {"attention": "srl", "loss_recipe": "cogs"},
+        {"attention": "srl", "loss_recipe": "cognition", "mmi": "tokens"},
+        {"attention": "srl", "loss_recipe": "cogs", "quantizer": "vq"},
+        {"attention": "plain", "quantizer": "sovq", "loss_recipe": "cogs"},
+    ],
+)
+def test_every_parameter_gets_a_gradient(chosen):
+    model = build(**chosen)
+    for parameter in model.parameters():
+        parameter.data += 0.1 * torch.randn_like(parameter)
+    criterion()(model, batch())[0].backward()
+    without = {
+        name
+        for name, parameter in model.named_parameters()
+        if parameter.grad is None or not parameter.grad.abs().sum() > 0
+    }
+    assert without == set()
+
+
+def test_training_moves_the_codebooks_by_ema_and_validation_does_not():
+    model, sample, made = build(attention="sal", ema_decay=0.9), batch(), criterion()
+    stacks = model.encoder.stack, model.decoder.stack
+    model.eval()
+    made.eval()(model, sample)
+    assert all(stack.quantizer.ema_offset.eq(0).all() for stack in stacks)
+    model.train()
+    made.train()(model, {**sample, "ignore_grad": True})  # a dummy batch
+    assert all(stack.quantizer.ema_offset.eq(0).all() for stack in stacks)
+    made(model, sample)
+    assert all(stack.quantizer.ema_offset.ne(0).any() for stack in stacks)
+
+
+def test_a_dummy_batch_counts_for_nothing():
+    model, sample = build(attention="sal"), {**batch(), "ignore_grad": True}
+    loss, _, logged = criterion()(model, sample)
+    assert loss.isfinite()
+    for name, value in logged.items():
+        assert not name.startswith(("sum_", "num_")) or value == 0
+
+
+def test_frozen_codes_leave_out_the_mmi_terms():
+    model = build(attention="sal", freeze_codes_after=1)
+    model.set_num_updates(1)
+    _, _, logged = criterion()(model, batch())
+    assert "sum_commitment_source" in logged
+    assert not any(name.startswith("sum_mmi") for name in logged)
