@@ -19,14 +19,16 @@ setup(
         "fairseq-fixed>=0.12.3.1",
         "torch>=2.13.0",
         "numpy>=2.4.6",
+        "scipy>=1.17.1",
         "sacrebleu>=2.6.0",
         "sentencepiece>=0.2.3",
         "subword-nmt>=0.3.8",
         "scikit-learn>=1.9.1",
+        "tqdm>=4.70.1",
     ],
     extras_require={
-        "gpu": ["faiss-gpu-cu12>=1.14.1"],
-        "analysis": ["matplotlib>=3.10.0"],
+        "gpu": ["faiss-gpu-cu12>=1.14.1"],  # instead of faiss-cpu; not tried on a GPU yet
+        "analysis": ["matplotlib>=3.11.2"],
         "dev": ["pytest>=9.2.0", "pytest-timeout>=2.4.0", "ruff>=0.17.5", "mypy>=2.4.1"],
     },
     entry_points={

@@ -25,21 +25,19 @@ case "${SIZE:=tiny}" in
         : "${UPDATES:=100000}"
         SIZE_FLAGS=(
             --dropout 0.3 --lr 5e-4 --lr-scheduler inverse_sqrt --warmup-updates 4000 --max-tokens 4096
-            --eval-exact-match --best-checkpoint-metric exact_match
-            --maximize-best-checkpoint-metric --validate-interval-updates 1000
-            --save-interval-updates 1000 --keep-interval-updates 1
+            --validate-interval-updates 1000 --save-interval-updates 1000
         )
         ;;
-    # 2 + 2 layers, 64 wide: minutes on a CPU. No validation: the last checkpoint counts.
+    # 2 + 2 layers, 64 wide: minutes on a CPU.
     tiny)
-        : "${UPDATES:=8000}"
+        : "${UPDATES:=6000}"
         SIZE_FLAGS=(
             --encoder-layers 2 --decoder-layers 2 --encoder-embed-dim 64
             --encoder-ffn-embed-dim 128 --decoder-ffn-embed-dim 128
             --encoder-predictor-layers 1 --decoder-predictor-layers 1
             --dropout 0.2 --lr 3e-3 --lr-scheduler polynomial_decay --total-num-update "$UPDATES"
             --warmup-updates 300 --max-tokens 1024 --repeated-pairs spread
-            --disable-validation --save-interval-updates 1000 --keep-interval-updates 1
+            --validate-interval-updates 500 --save-interval-updates 500
         )
         ;;
     *)

@@ -22,5 +22,6 @@ fairseq-train "$data" "${device[@]}" \
     --arch sq_transformer_scan --criterion structural_cross_entropy \
     --optimizer adam --adam-betas '(0.9,0.98)' --weight-decay 0.1 --clip-norm 0 \
     "${SIZE_FLAGS[@]}" "${METHOD_FLAGS[@]}" --seed "${SEED:=1}" --max-update "$UPDATES" \
-    --no-epoch-checkpoints --save-dir "$save" \
+    --eval-exact-match --best-checkpoint-metric exact_match --maximize-best-checkpoint-metric \
+    --max-tokens-valid 8192 --keep-interval-updates 1 --no-epoch-checkpoints --save-dir "$save" \
     --no-progress-bar --log-format simple --log-interval 100 "$@" 2>&1 | tee -a "$save/train.log"
