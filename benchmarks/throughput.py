@@ -153,8 +153,7 @@ def load_batches(task: Any, split: str, number: int, **limits: int) -> list[dict
     dataset = task.dataset(split)
     batches = task.get_batch_iterator(dataset, seed=1, **limits).frozen_batches
     batches = sorted(batches, key=lambda batch: max(dataset.num_tokens(i) for i in batch))
-    step = len(batches) / min(number, len(batches))
-    chosen = [batches[int((i + 0.5) * step)] for i in range(min(number, len(batches)))]
+    chosen = [batches[int((i + 0.5) / number * len(batches))] for i in range(number)]
     return [dataset.collater([dataset[i] for i in batch]) for batch in chosen]
 
 
@@ -277,7 +276,8 @@ def parser() -> argparse.ArgumentParser:
     ):
         add(flag, type=int, default=default, help=f"{text} (default: %(default)s)")
     text = "count CPU seconds: with --threads 1 what the clock would show on an idle machine"
-    add("--cpu-time", action="store_true", help=text)
+    timers = {"dest": "timer", "default": time.perf_counter, "const": time.process_time}
+    add("--cpu-time", action="store_const", help=text, **timers)
     add("--cpu", action="store_true", default=not torch.cuda.is_available(), help="use no GPU")
     add("--fp16", action="store_true", help="half precision")
     add("--bf16", action="store_true", help="bfloat16")
@@ -297,6 +297,8 @@ def run(args: argparse.Namespace) -> str:
     labels = [label for label, _, _ in specs]
     if not specs:
         raise ValueError("nothing to measure: give --suite or --arch")
+    if min(args.max_tokens, args.sentences, args.batches, args.rounds, args.beam, args.threads) < 1:
+        raise ValueError("the numbers of tokens, batches, rounds and so on are at least 1")
     if len(set(labels)) < len(labels):
         raise ValueError(f"two models have one label: {', '.join(labels)}")
     if (args.baseline or labels[0]) not in labels:
@@ -315,8 +317,7 @@ def run(args: argparse.Namespace) -> str:
     models = zip(labels, configs, strict=True)
     contenders = [build(label, cfg, task, args.beam, length) for label, cfg in models]
     cuda = torch.cuda.is_available() and not args.cpu
-    timer = time.process_time if args.cpu_time else time.perf_counter
-    measure(contenders, batches, args.rounds, timer, cuda)
+    measure(contenders, batches, args.rounds, args.timer, cuda)
     tokens = {
         "training": sum(s["ntokens"] for s in batches["training"]),
         "generating": sentences * (length + 1),
@@ -326,7 +327,7 @@ def run(args: argparse.Namespace) -> str:
     device = torch.cuda.get_device_name() if cuda else f"{platform.machine()} CPU"
     precision = "fp16" if args.fp16 else "bf16" if args.bf16 else "fp32"
     setting = (
-        f"{device}, {args.threads} threads{', CPU time' * args.cpu_time}, PyTorch "
+        f"{device}, {args.threads} threads{', CPU time' * (args.timer is time.process_time)}, PyTorch "
         f"{torch.__version__}, {precision}; {args.rounds} rounds over {args.batches} batches of "
         f"{args.max_tokens} tokens (training) and of {args.sentences} sentences with hypotheses "
         f"of {length + 1} tokens, beam {args.beam} (generating)"

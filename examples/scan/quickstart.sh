@@ -1,12 +1,12 @@
 #!/usr/bin/env bash
 # SQ-Transformer (SAL) beside the plain Transformer of the same size, updates, dropout and seed on
 # SCAN AddJump 2x: data from the grammar, training, decoding of the whole test set, a table.
-#   [SEED=1] [UPDATES=6000] [DATA_DIR=data-bin] [RUNS_DIR=runs] bash examples/scan/quickstart.sh
+#   [SEED=1] [UPDATES=9000] [DATA_DIR=data-bin] [RUNS_DIR=runs] bash examples/scan/quickstart.sh
 # What is there already is used again; an interrupted training resumes.
 set -euo pipefail
 here="$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)"
 root="$(cd "$here/../.." && pwd)"
-export SEED="${SEED:-1}" UPDATES="${UPDATES:-6000}" OMP_NUM_THREADS="${OMP_NUM_THREADS:-1}"
+export SEED="${SEED:-1}" UPDATES="${UPDATES:-9000}" OMP_NUM_THREADS="${OMP_NUM_THREADS:-1}"
 data="${DATA_DIR:-$root/data-bin}/scan-addjump-2x"
 runs="${RUNS_DIR:-$root/runs}/quickstart-seed$SEED-updates$UPDATES"
 methods=(sal-brown plain)

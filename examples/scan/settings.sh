@@ -30,12 +30,12 @@ case "${SIZE:=tiny}" in
         ;;
     # 2 + 2 layers, 64 wide: minutes on a CPU.
     tiny)
-        : "${UPDATES:=6000}"
+        : "${UPDATES:=9000}"
         SIZE_FLAGS=(
             --encoder-layers 2 --decoder-layers 2 --encoder-embed-dim 64
             --encoder-ffn-embed-dim 128 --decoder-ffn-embed-dim 128
             --encoder-predictor-layers 1 --decoder-predictor-layers 1
-            --dropout 0.2 --lr 3e-3 --lr-scheduler polynomial_decay --total-num-update "$UPDATES"
+            --dropout 0.3 --lr 3e-3 --lr-scheduler polynomial_decay --total-num-update "$UPDATES"
             --warmup-updates 300 --max-tokens 1024 --repeated-pairs spread
             --validate-interval-updates 500 --save-interval-updates 500
         )
