@@ -276,7 +276,7 @@ def parser() -> argparse.ArgumentParser:
     ):
         add(flag, type=int, default=default, help=f"{text} (default: %(default)s)")
     text = "count CPU seconds: with --threads 1 what the clock would show on an idle machine"
-    timers = {"dest": "timer", "default": time.perf_counter, "const": time.process_time}
+    timers: dict[str, Any] = {"dest": "timer", "default": time.perf_counter, "const": time.process_time}
     add("--cpu-time", action="store_const", help=text, **timers)
     add("--cpu", action="store_true", default=not torch.cuda.is_available(), help="use no GPU")
     add("--fp16", action="store_true", help="half precision")
