@@ -26,7 +26,6 @@ import json
 import logging
 import operator
 import os
-import platform
 import shlex
 import statistics
 import sys
@@ -276,8 +275,7 @@ def parser() -> argparse.ArgumentParser:
     ):
         add(flag, type=int, default=default, help=f"{text} (default: %(default)s)")
     text = "count CPU seconds: with --threads 1 what the clock would show on an idle machine"
-    timers: dict[str, Any] = {"dest": "timer", "default": time.perf_counter, "const": time.process_time}
-    add("--cpu-time", action="store_const", help=text, **timers)
+    add("--cpu-time", action="store_true", help=text)
     add("--cpu", action="store_true", default=not torch.cuda.is_available(), help="use no GPU")
     add("--fp16", action="store_true", help="half precision")
     add("--bf16", action="store_true", help="bfloat16")
@@ -301,8 +299,8 @@ def run(args: argparse.Namespace) -> str:
         raise ValueError("the numbers of tokens, batches, rounds and so on are at least 1")
     if len(set(labels)) < len(labels):
         raise ValueError(f"two models have one label: {', '.join(labels)}")
-    if (args.baseline or labels[0]) not in labels:
-        raise ValueError(f"--baseline {args.baseline!r} is none of {', '.join(labels)}")
+    if (baseline := args.baseline or labels[0]) not in labels:
+        raise ValueError(f"--baseline {baseline!r} is none of {', '.join(labels)}")
     configs = [train_config(args, arch, flags) for _, arch, flags in specs]
     torch.set_num_threads(args.threads)
     logging.disable(logging.INFO)
@@ -317,25 +315,25 @@ def run(args: argparse.Namespace) -> str:
     models = zip(labels, configs, strict=True)
     contenders = [build(label, cfg, task, args.beam, length) for label, cfg in models]
     cuda = torch.cuda.is_available() and not args.cpu
-    measure(contenders, batches, args.rounds, args.timer, cuda)
+    timer = time.process_time if args.cpu_time else time.perf_counter
+    measure(contenders, batches, args.rounds, timer, cuda)
     tokens = {
         "training": sum(s["ntokens"] for s in batches["training"]),
         "generating": sentences * (length + 1),
     }
-    baseline = args.baseline or labels[0]
     rows = results(contenders, contenders[labels.index(baseline)], tokens)
-    device = torch.cuda.get_device_name() if cuda else f"{platform.machine()} CPU"
+    device = torch.cuda.get_device_name() if cuda else "CPU"
     precision = "fp16" if args.fp16 else "bf16" if args.bf16 else "fp32"
     setting = (
-        f"{device}, {args.threads} threads{', CPU time' * (args.timer is time.process_time)}, PyTorch "
+        f"{device}, {args.threads} threads{', CPU time' * args.cpu_time}, PyTorch "
         f"{torch.__version__}, {precision}; {args.rounds} rounds over {args.batches} batches of "
         f"{args.max_tokens} tokens (training) and of {args.sentences} sentences with hypotheses "
         f"of {length + 1} tokens, beam {args.beam} (generating)"
     )
     if args.json:
         args.json.write_text(json.dumps({"setting": setting, "models": rows}, indent=1) + "\n")
-    tables = [setting, markdown(rows, baseline)]
-    return "\n\n".join(tables + ([targets(contenders, args.suite)] if args.suite else []))
+    wanted = [targets(contenders, args.suite)] if args.suite else []
+    return "\n\n".join([setting, markdown(rows, baseline), *wanted])
 
 
 def main(argv: Sequence[str] | None = None) -> None:
