@@ -50,7 +50,7 @@ class StructuralCrossEntropyConfig(LabelSmoothedCrossEntropyCriterionConfig):
     sentence_avg: bool = II("optimization.sentence_avg")
 
 
-WEIGHTS = [f.name for f in fields(terms.LossWeights) if f.name != "code_stream_predicts"]
+WEIGHTS = [f.name for f in fields(terms.LossWeights)]
 
 
 @register_criterion("structural_cross_entropy", dataclass=StructuralCrossEntropyConfig)
@@ -107,7 +107,7 @@ class StructuralCrossEntropyCriterion(LabelSmoothedCrossEntropyCriterion):
             weights = replace(terms.RECIPES[cfg.loss_recipe], **self.overrides)
             dummy = bool(sample.get("ignore_grad", False))
             outputs: StructuralOutputs = net_output[1]["structural"]
-            values = compute_terms(outputs, weights)
+            values = compute_terms(outputs, weights, cfg.attention == "srl")
             size = torch.tensor(0 if dummy else sample_size, device=loss.device)
             scale = Reduction(values, size, dummy, distributed=self.training)
             loss = loss + scale.gradient_loss(values)
@@ -144,8 +144,14 @@ class Value:
     marginal: bool = False
 
 
-def compute_terms(outputs: StructuralOutputs, weights: terms.LossWeights) -> list[Value]:
-    """The terms that the weights ask for, on both sides."""
+def compute_terms(
+    outputs: StructuralOutputs, weights: terms.LossWeights, srl: bool
+) -> list[Value]:
+    """The terms that the weights ask for, on both sides.
+
+    With SRL the code stream feeds code prediction and attraction and the word stream is drawn
+    towards it; else the word stream feeds them, as in the published runs of each variant.
+    """
     values: list[Value] = []
     for name, side in (("source", outputs.source), ("target", outputs.target)):
         prefix = "encoder" if name == "source" else "decoder"
@@ -154,20 +160,19 @@ def compute_terms(outputs: StructuralOutputs, weights: terms.LossWeights) -> lis
             values.append(Value(f"mmi_cross_entropy_{name}", weights.mmi_cross_entropy, *pair))
             pair = terms.mean_posterior(side)
             values.append(Value(f"mmi_entropy_{name}", -weights.mmi_entropy, *pair, marginal=True))
-        for term, function in _side_terms(side, weights):
+        for term, function in _side_terms(side, code_stream=srl):
             weight = getattr(weights, f"{prefix}_{term}")
             if weight:
                 values.append(Value(f"{term}_{name}", weight, *function))
-        if weights.srl_mse and side.final.size(0) == 2:
+        if srl and weights.srl_mse:
             values.append(Value(f"srl_mse_{name}", weights.srl_mse, *terms.srl_mse(side)))
     return [value for value in values if value.weight]
 
 
-def _side_terms(side: SideOutputs, weights: terms.LossWeights):
-    stream = weights.code_stream_predicts
+def _side_terms(side: SideOutputs, code_stream: bool):
     yield "commitment", terms.commitment(side)
-    yield "code_prediction", terms.code_prediction(side, stream)
-    yield "code_attraction", terms.code_attraction(side, stream)
+    yield "code_prediction", terms.code_prediction(side, code_stream)
+    yield "code_attraction", terms.code_attraction(side, code_stream)
 
 
 class Reduction:

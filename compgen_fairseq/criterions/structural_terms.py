@@ -18,7 +18,8 @@ Term = tuple[Tensor, Tensor]
 
 @dataclass(frozen=True)
 class LossWeights:
-    """The weight of each term; the defaults of a recipe are those of the published runs."""
+    """The weight of each term; the defaults of a recipe are those of the published runs. The
+    published SCAN runs are SAL's, without an SRL term: SRL on SCAN takes the weight of COGS."""
 
     mmi_cross_entropy: float = 0.1
     mmi_entropy: float = 0.1
@@ -28,8 +29,7 @@ class LossWeights:
     decoder_code_prediction: float = 0.5
     encoder_code_attraction: float = 0.1
     decoder_code_attraction: float = 0.1
-    srl_mse: float = 0.0
-    code_stream_predicts: bool = False  # which stream feeds code prediction and attraction
+    srl_mse: float = 0.001  # SRL only
 
 
 RECIPES = {
@@ -38,15 +38,12 @@ RECIPES = {
         decoder_commitment=0.0,
         decoder_code_prediction=0.1,
         decoder_code_attraction=0.01,
-        srl_mse=0.001,
-        code_stream_predicts=True,
     ),
     "cognition": LossWeights(
         decoder_commitment=0.0,
         decoder_code_prediction=0.1,
         decoder_code_attraction=0.01,
         srl_mse=0.01,
-        code_stream_predicts=True,
     ),
 }
 

@@ -5,12 +5,12 @@
 case "${METHOD:=sal}" in
     sal) METHOD_FLAGS=(--attention sal) ;;                          # w. SAL
     plain) METHOD_FLAGS=(--attention plain) ;;                      # the Transformer baseline
-    srl) METHOD_FLAGS=(--attention srl --srl-mse 0.001) ;;          # w. SRL
+    srl) METHOD_FLAGS=(--attention srl) ;;                          # w. SRL
     none) METHOD_FLAGS=(--attention plain --quantizer sovq) ;;      # None: SoVQ, plain attention
     sal-vq) METHOD_FLAGS=(--attention sal --quantizer vq) ;;        # - SoVQ
-    srl-vq) METHOD_FLAGS=(--attention srl --quantizer vq --srl-mse 0.001) ;;
+    srl-vq) METHOD_FLAGS=(--attention srl --quantizer vq) ;;
     sal-tokens) METHOD_FLAGS=(--attention sal --mmi tokens) ;;      # - Brown
-    srl-tokens) METHOD_FLAGS=(--attention srl --mmi tokens --srl-mse 0.001) ;;
+    srl-tokens) METHOD_FLAGS=(--attention srl --mmi tokens) ;;
     sal-brown) METHOD_FLAGS=(--attention sal --code-classes brown) ;;  # beyond the paper
     *)
         echo "METHOD=$METHOD is none of sal, srl, plain, none, sal-vq, srl-vq, sal-tokens," \

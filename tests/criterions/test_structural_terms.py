@@ -146,15 +146,13 @@ def test_recipes_are_the_published_weights():
         "decoder_commitment": 0.1,
         "decoder_code_prediction": 0.5,
         "decoder_code_attraction": 0.1,
-        "srl_mse": 0.0,
-        "code_stream_predicts": False,
+        "srl_mse": 0.001,
     }
     cogs = {
         "decoder_commitment": 0.0,
         "decoder_code_prediction": 0.1,
         "decoder_code_attraction": 0.01,
         "srl_mse": 0.001,
-        "code_stream_predicts": True,
     }
     expected = {"scan": scan, "cogs": cogs, "cognition": {**cogs, "srl_mse": 0.01}}
     assert {name: vars(weights) for name, weights in terms.RECIPES.items()} == {
