@@ -21,6 +21,8 @@ setup(
         "numpy>=2.4.6",
         "scipy>=1.17.1",
         "sacrebleu>=2.6.0",
+        "regex>=2026.11.15",
+        "sacremoses>=0.2.0",
         "sentencepiece>=0.2.3",
         "subword-nmt>=0.3.8",
         "scikit-learn>=1.9.1",
@@ -34,6 +36,9 @@ setup(
     entry_points={
         "console_scripts": [
             "compgen-score=compgen_fairseq.cli.score:main",
+            "compgen-compare=compgen_fairseq.cli.compare:main",
+            "compgen-cter=compgen_fairseq.cli.cter:main",
+            "compgen-report=compgen_fairseq.cli.report:main",
             "compgen-codes=compgen_fairseq.cli.codes:main",
         ]
     },

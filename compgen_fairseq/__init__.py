@@ -1,10 +1,15 @@
 """Compositional generalization for fairseq: importing this package registers everything."""
 
-from compgen_fairseq import compat
+import sys
+from pathlib import Path
 
-compat.apply()
+# Two commands read nothing but text: they start in a second, without PyTorch and fairseq.
+if not {Path(word).name for word in sys.argv[:1]} & {"compgen-cter", "compgen-report"}:
+    from compgen_fairseq import compat
 
-from compgen_fairseq.criterions import structural_cross_entropy  # noqa: E402, F401
-from compgen_fairseq.models import sq_transformer  # noqa: E402, F401
-from compgen_fairseq.scoring import exact_match  # noqa: E402, F401
-from compgen_fairseq.tasks import compgen_translation  # noqa: E402, F401
+    compat.apply()
+
+    from compgen_fairseq.criterions import structural_cross_entropy  # noqa: F401
+    from compgen_fairseq.models import sq_transformer, syntactic_attention  # noqa: F401
+    from compgen_fairseq.scoring import exact_match  # noqa: F401
+    from compgen_fairseq.tasks import compgen_translation  # noqa: F401

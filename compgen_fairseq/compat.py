@@ -3,13 +3,18 @@
 import argparse
 import functools
 import inspect
+import logging
 from collections.abc import Callable, Iterable
 from typing import Any
 
 import numpy as np
 import torch
-from fairseq.data import data_utils
-from fairseq.tasks import FairseqTask
+
+# At its import fairseq says that tensorboardX is missing, before every message of ours.
+logging.getLogger("fairseq.tasks.text_to_speech").setLevel(logging.WARNING)
+
+from fairseq.data import data_utils  # noqa: E402
+from fairseq.tasks import FairseqTask  # noqa: E402
 
 
 def apply() -> None:

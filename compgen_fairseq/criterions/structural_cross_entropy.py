@@ -144,9 +144,7 @@ class Value:
     marginal: bool = False
 
 
-def compute_terms(
-    outputs: StructuralOutputs, weights: terms.LossWeights, srl: bool
-) -> list[Value]:
+def compute_terms(outputs: StructuralOutputs, weights: terms.LossWeights, srl: bool) -> list[Value]:
     """The terms that the weights ask for, on both sides.
 
     With SRL the code stream feeds code prediction and attraction and the word stream is drawn

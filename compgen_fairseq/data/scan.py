@@ -12,24 +12,19 @@ The grammar alone reproduces every split that is defined by a rule; ``simple`` (
 the few-shot ``jump_numN`` splits are read from the publisher's files. Generated pairs come in
 grammar order, pairs from files in the order of the files.
 
-Run as a program, this file writes a split as parallel text; it needs the standard library only.
-The default validation set, ``test20``, is *a part of the test set* (an out-of-distribution
-development set): say so wherever a number that it helped to choose is reported.
+This module needs the standard library only; ``prepare_scan`` is the command.
 """
 
 from __future__ import annotations
 
-import argparse
 import hashlib
 import itertools
-import json
 import os
 import random
-import tempfile
 from collections.abc import Callable, Sequence
 from functools import cache, partial
 from pathlib import Path
-from typing import NamedTuple, NoReturn
+from typing import NamedTuple
 
 VERBS = ("walk", "look", "run", "jump")
 TURNS = {"left": "I_TURN_LEFT", "right": "I_TURN_RIGHT"}
@@ -251,87 +246,3 @@ def hold_out(
         [pair for index, pair in enumerate(pairs) if index in chosen],
         [pair for index, pair in enumerate(pairs) if index not in chosen],
     )
-
-
-def write(parts: dict[str, Sequence[Pair]], destination: Path) -> None:
-    """Write each part as ``part.src`` (commands) and ``part.tgt`` (actions), all or none."""
-    destination.mkdir(parents=True, exist_ok=True)
-    with tempfile.TemporaryDirectory(dir=destination, prefix=".scan-") as folder:
-        for part, pairs in parts.items():
-            for side, lines in zip(("src", "tgt"), zip(*pairs, strict=True), strict=True):
-                text = "".join(f"{line}\n" for line in lines)
-                Path(folder, f"{part}.{side}").write_text(text, encoding="utf-8")
-        for path in sorted(Path(folder).iterdir()):
-            path.replace(destination / path.name)
-
-
-class _Parser(argparse.ArgumentParser):
-    """An argument parser whose errors are one sentence."""
-
-    def error(self, message: str) -> NoReturn:
-        self.exit(2, f"{self.prog}: {message}\n")
-
-
-def _parser() -> argparse.ArgumentParser:
-    parser = _Parser(
-        prog="scan.py", description="Write a SCAN split as {train,valid,test}.{src,tgt}."
-    )
-    add = parser.add_argument
-    add("split", metavar="SPLIT", choices=SPLITS, help=", ".join(SPLITS))
-    add("destination", metavar="DEST", type=Path, help="folder for the files")
-    add("--augment", type=int, metavar="N", help="addjump only: N mutated copies of each primitive")
-    add(
-        "--atomic-copies",
-        type=int,
-        metavar="N",
-        help="with --augment: extra copies of each bare primitive (default: 1000)",
-    )
-    add(
-        "--valid",
-        choices=("test20", "train20"),
-        default="test20",
-        help="validation set: a random 20%% of the test set, which keeps it (test20, the default),"
-        " or of the training set, which loses it (train20)",
-    )
-    add("--valid-size", type=int, metavar="N", help="this many validation pairs, not 20%%")
-    add("--seed", type=int, default=1, help="chooses the validation set (default: 1)")
-    add(
-        "--data",
-        type=Path,
-        metavar="FOLDER",
-        help="the official SCAN files, which simple and jump_numN need (default: $COMPGEN_DATA)",
-    )
-    add("--settings", action="store_true", help="only print what decides the output, as JSON")
-    return parser
-
-
-def main(arguments: Sequence[str] | None = None) -> None:
-    """The command line."""
-    parser = _parser()
-    args = parser.parse_args(arguments)
-    if args.augment is None and args.atomic_copies is not None:
-        parser.error("--atomic-copies goes with --augment.")
-    if args.augment is not None:
-        if args.split != "addjump":
-            parser.error(f"--augment is for the split addjump only, not for {args.split}.")
-        args.atomic_copies = 1000 if args.atomic_copies is None else args.atomic_copies
-    if args.settings:
-        names = ("split", "augment", "atomic_copies", "valid", "valid_size", "seed")
-        print(json.dumps({name: getattr(args, name) for name in names}))
-        return
-    try:
-        train, test = split(args.split, args.data)
-        if args.augment is not None:
-            train = augment(args.augment, args.atomic_copies)
-        if args.valid == "test20":
-            valid, _ = hold_out(test, args.valid_size, args.seed)
-        else:
-            valid, train = hold_out(train, args.valid_size, args.seed)
-        write({"train": train, "valid": valid, "test": test}, args.destination)
-    except (OSError, ValueError) as error:
-        parser.exit(1, f"{parser.prog}: {error}\n")
-    print(f"{args.destination}: {len(train)} train, {len(valid)} valid, {len(test)} test pairs")
-
-
-if __name__ == "__main__":
-    main()

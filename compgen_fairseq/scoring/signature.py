@@ -3,15 +3,17 @@
 from importlib import metadata
 
 
-def signature(metric: str, n: int) -> str:
+def signature(metric: str, n: int, **settings: str) -> str:
     """A line like ``metric:exact_match|case:mixed|n:7706|version:0.1.0``.
 
     Args:
         metric: the name of the metric.
         n: the number of sentences that were scored.
+        settings: what else the number depends on, such as ``rules="strict"``; put before ``n``.
     """
     try:
         version = metadata.version("compgen_fairseq")
     except metadata.PackageNotFoundError:  # used through --user-dir without being installed
         version = "uninstalled"
-    return f"metric:{metric}|case:mixed|n:{n}|version:{version}"
+    stated = {"metric": metric, "case": "mixed", **settings, "n": n, "version": version}
+    return "|".join(f"{key}:{value}" for key, value in stated.items())

@@ -1,9 +1,11 @@
-"""fairseq's translation task with exact match in validation and repeated pairs spread out."""
+"""fairseq's translation task with more scores in validation and repeated pairs spread out."""
 
+import functools
 import json
 import logging
 from argparse import Namespace
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any, Optional
 
 from fairseq import utils
@@ -16,7 +18,9 @@ from fairseq.tasks import register_task
 from fairseq.tasks.translation import TranslationConfig, TranslationTask
 from torch import Tensor
 
+from compgen_fairseq.scoring import cter
 from compgen_fairseq.scoring.exact_match import ExactMatch, exact_match
+from compgen_fairseq.tasks import eval_cter
 from compgen_fairseq.tasks.spread import SpreadRepeatsDataset, pair_ids
 from compgen_fairseq.tasks.word_classes import brown_word_classes, first_occurrences
 
@@ -49,6 +53,21 @@ class CompgenTranslationConfig(TranslationConfig):
         default=None,
         metadata={"help": "join subwords before comparing sentences", "argparse_const": "@@ "},
     )
+    eval_cter: bool = field(
+        default=False,
+        metadata={
+            "help": "decode the validation sets SUBSET that have a file DATA/cter/SUBSET.compound "
+            "and report the compound translation error rate by DATA/cter/lexicon; choose "
+            "checkpoints by it with --best-checkpoint-metric cter_instance or cter_aggregate"
+        },
+    )
+    eval_cter_args: str = field(
+        default='{"beam": 1}',
+        metadata={
+            "help": "generation options for CTER as a JSON string; with the same as "
+            "--eval-exact-match-args sentences are decoded once for both"
+        },
+    )
     repeated_pairs: ChoiceEnum(["together", "spread"]) = field(  # type: ignore[valid-type]
         default="together",
         metadata={
@@ -69,7 +88,7 @@ class CompgenTranslationTask(TranslationTask):
         tgt_dict: dictionary of the target side.
 
     Raises:
-        ValueError: if ``--eval-exact-match-args`` is no JSON object.
+        ValueError: if ``--eval-exact-match-args`` or ``--eval-cter-args`` is no JSON object.
     """
 
     cfg: CompgenTranslationConfig
@@ -78,7 +97,13 @@ class CompgenTranslationTask(TranslationTask):
         self, cfg: CompgenTranslationConfig, src_dict: Dictionary, tgt_dict: Dictionary
     ) -> None:
         super().__init__(cfg, src_dict, tgt_dict)
-        self.exact_match_args = _json_object(cfg.eval_exact_match_args)
+        self.exact_match_args = _json_object("--eval-exact-match-args", cfg.eval_exact_match_args)
+        self.cter_args = _json_object("--eval-cter-args", cfg.eval_cter_args)
+
+    @functools.cached_property
+    def lexicon(self) -> cter.Lexicon:
+        """The translations of CoGnition's atoms."""
+        return cter.read_lexicon(self._cter_file("lexicon"))
 
     def load_dataset(
         self, split: str, epoch: int = 1, combine: bool = False, **kwargs: Any
@@ -86,12 +111,34 @@ class CompgenTranslationTask(TranslationTask):
         super().load_dataset(split, epoch=epoch, combine=combine, **kwargs)
         if self.cfg.repeated_pairs == "spread" and split == self.cfg.train_subset:
             self.datasets[split] = SpreadRepeatsDataset(self.datasets[split])
+        if self.cfg.eval_cter and split != self.cfg.train_subset:
+            self._add_compounds(split)
+
+    def _cter_file(self, name: str) -> Path:
+        return Path(utils.split_paths(self.cfg.data)[0], "cter", name)
+
+    def _add_compounds(self, split: str) -> None:
+        """Tell the batches of a subset which compounds they hold, if there is a file of them."""
+        path = self._cter_file(f"{split}.compound")
+        if not path.exists():
+            logger.warning("no CTER on subset %s: there is no %s", split, path)
+            return
+        compounds = cter.read_compounds(path, self.lexicon)
+        try:
+            self.datasets[split] = eval_cter.CompoundDataset(self.datasets[split], compounds)
+        except ValueError as error:
+            raise ValueError(f"{path}: {error}") from None
 
     def build_model(self, cfg: Any, from_checkpoint: bool = False) -> FairseqModel:
         model = super().build_model(cfg, from_checkpoint)
         if self.cfg.eval_exact_match:
             options = Namespace(**self.exact_match_args)
             self.exact_match_generator = self.build_generator([model], options)
+        if self.cfg.eval_cter:
+            if self.cfg.eval_exact_match and self.cter_args == self.exact_match_args:
+                self.cter_generator = self.exact_match_generator
+            else:
+                self.cter_generator = self.build_generator([model], Namespace(**self.cter_args))
         return model
 
     def begin_epoch(self, epoch: int, model: FairseqModel) -> None:
@@ -136,13 +183,18 @@ class CompgenTranslationTask(TranslationTask):
             score = self._decode_and_compare(sample, model)
             logging_output[CORRECT] = score.correct
             logging_output[TOTAL] = score.total
+        if self.cfg.eval_cter and "compounds" in sample:
+            beams = self._decode(self.cter_generator, sample, model)
+            hypotheses = [self.tgt_dict.string(beam[0]["tokens"].int().cpu()) for beam in beams]
+            logging_output[eval_cter.COUNTS] = eval_cter.counts(sample, hypotheses, self.lexicon)
         return loss, sample_size, logging_output
 
     def reduce_metrics(
         self, logging_outputs: list[dict[str, Any]], criterion: FairseqCriterion
     ) -> None:
-        """Report ``exact_match`` from the counts of all batches of all workers."""
+        """Report ``exact_match`` and CTER from the counts of all batches of all workers."""
         super().reduce_metrics(logging_outputs, criterion)
+        eval_cter.reduce(logging_outputs)
         if not any(TOTAL in log for log in logging_outputs):
             return  # a training step
         for count in (CORRECT, TOTAL):
@@ -152,6 +204,13 @@ class CompgenTranslationTask(TranslationTask):
             lambda meters: ExactMatch(meters[CORRECT].sum, meters[TOTAL].sum).percent,
         )
 
+    def _decode(self, generator: Any, sample: dict[str, Any], model: FairseqModel) -> list[Any]:
+        """Decode a batch, once with the same generator: the sample keeps the hypotheses."""
+        decoded = sample.setdefault("decoded", {})
+        if generator not in decoded:
+            decoded[generator] = self.inference_step(generator, [model], sample)
+        return decoded[generator]
+
     def _decode_and_compare(self, sample: dict[str, Any], model: FairseqModel) -> ExactMatch:
         """Decode a batch and count the sentences whose best hypothesis equals the reference."""
 
@@ -159,7 +218,7 @@ class CompgenTranslationTask(TranslationTask):
             bpe = self.cfg.eval_exact_match_remove_bpe
             return self.tgt_dict.string(tokens.int().cpu(), bpe, unk_string=unk)
 
-        beams = self.inference_step(self.exact_match_generator, [model], sample)
+        beams = self._decode(self.exact_match_generator, sample, model)
         pad, unk = self.tgt_dict.pad(), self.tgt_dict.unk_string
         return exact_match(
             [text(beam[0]["tokens"], unk()) for beam in beams],
@@ -167,12 +226,12 @@ class CompgenTranslationTask(TranslationTask):
         )
 
 
-def _json_object(text: str) -> dict[str, Any]:
-    """Read ``--eval-exact-match-args``."""
+def _json_object(flag: str, text: str) -> dict[str, Any]:
+    """Read the generation options that follow a flag."""
     try:
         options = json.loads(text)
     except json.JSONDecodeError:
         options = None
     if not isinstance(options, dict):
-        raise ValueError(f"--eval-exact-match-args must be a JSON object, not {text!r}")
+        raise ValueError(f"{flag} must be a JSON object, not {text!r}")
     return options

@@ -40,4 +40,4 @@ for pid in "${pids[@]}"; do wait "$pid" || status=1; done
 kill "$progress" 2>/dev/null || true
 wait "$progress" 2>/dev/null || true
 ((status == 0)) || exit 1
-python "$here/table.py" "${methods[@]/#/$runs/}"
+compgen-report "${methods[@]/#/$runs/}"

@@ -3,6 +3,7 @@
 import json
 
 import pytest
+from sacrebleu import corpus_bleu
 
 from compgen_fairseq.cli import score
 from compgen_fairseq.scoring import generate_log
@@ -50,3 +51,79 @@ def test_errors_are_one_sentence(tiny_log, tmp_path, capsys):
     assert "each of 37 sentences: 1 missing (id 7)\n" in messages["short.log"]
     assert "37 repeated (ids 0, 1, 2, 3, 4, ...)\n" in messages["twice.log"]
     assert "it has no references (T- lines)\n" in messages["interactive.log"]
+
+
+def test_bleu_with_sacrebleus_signature(tiny_log, capsys):
+    generation = generate_log.read(tiny_log)
+    expected = corpus_bleu(generation.hypotheses, [generation.targets], force=True)
+    assert 0 < expected.score < 100
+    assert score.main([str(tiny_log), "--metric", "bleu"]) == 0
+    printed = capsys.readouterr().out.splitlines()
+    assert printed[0] == str(expected) and len(printed) == 2
+    assert printed[1].startswith(
+        "metric:bleu|ref:log|detok:none|n:37|nrefs:1|case:mixed|eff:no|tok:13a|smooth:exp|version:"
+    )
+
+
+def test_the_references_can_come_from_a_file(tiny_log, tiny_data, tmp_path, capsys):
+    raw = tiny_data.parent / "test.tgt"
+    assert "FEP" in raw.read_text()  # an unknown word, lost in the log
+    options = ["--reference", str(raw), "--json"]
+    chinese = ["--metric", "bleu", "--detokenize", "chinese", "--tokenize", "zh", "--lowercase"]
+    assert score.main([str(tiny_log), *options, *chinese]) == 0
+    found = json.loads(capsys.readouterr().out)
+    hypotheses = [h.replace(" ", "") for h in generate_log.read(tiny_log).hypotheses]
+    references = [line.replace(" ", "") for line in raw.read_text().splitlines()]
+    expected = corpus_bleu(hypotheses, [references], tokenize="zh", lowercase=True)
+    assert found["score"] == expected.score and found["total"] == 37
+    assert "|ref:test.tgt|detok:chinese|n:37|" in found["signature"]
+    assert "|case:lc|eff:no|tok:zh|" in found["signature"]
+
+    assert score.main([str(tiny_log), *options]) == 0
+    found = json.loads(capsys.readouterr().out)
+    assert found["metric"] == "exact_match" and "|ref:test.tgt|n:37|" in found["signature"]
+
+
+def test_cogs_by_case(tiny_log, correct, tmp_path, capsys):
+    generation = generate_log.read(tiny_log)
+    right = [h == t for h, t in zip(generation.hypotheses, generation.targets, strict=True)]
+    names = ["pp_recursion", "prim_to_inf_arg", "in_distribution"]
+    cases = [names[i % 3] for i in range(37)]
+    (tmp_path / "test.case").write_text("".join(f"{case}\n" for case in cases))
+    options = [str(tiny_log), "--metric", "cogs", "--cases", str(tmp_path / "test.case")]
+    assert score.main([*options, "--json"]) == 0
+    found = json.loads(capsys.readouterr().out)
+    by_case = [[r for r, c in zip(right, cases, strict=True) if c == name] for name in names]
+    structural, lexical = (100 * sum(r) / len(r) for r in by_case[:2])
+    assert found["structural"] == pytest.approx(structural)
+    assert found["lexical"] == pytest.approx(lexical)
+    assert found["macro"] == pytest.approx((structural + lexical) / 2)
+    assert (found["correct"], found["total"]) == (sum(by_case[0] + by_case[1]), 25)
+    assert found["in_distribution"]["correct"] == sum(by_case[2])
+    assert list(found["cases"]) == ["prim_to_inf_arg", "pp_recursion"]
+    assert found["signature"].startswith("metric:cogs|case:mixed|cases:2|n:25|")
+    assert score.main(options) == 0
+    printed = capsys.readouterr().out.splitlines()
+    assert printed[-2].split() == ["overall", f"{found['score']:.2f}", *printed[-2].split()[2:]]
+    assert printed[-1] == found["signature"]
+
+
+def test_errors_of_further_files_name_them(tiny_log, tmp_path, capsys):
+    def message(*options: str) -> str:
+        assert score.main([str(tiny_log), *options]) == 1
+        out, message = capsys.readouterr()
+        assert out == "" and message.count("\n") == 1
+        return message
+
+    file, absent = tmp_path / "lines", tmp_path / "absent"
+    file.write_text(36 * "pp_recursion\n")
+    assert "say --cases FILE" in message("--metric", "cogs")
+    assert f"{absent}: No such file" in message("--metric", "bleu", "--reference", str(absent))
+    lines = f"{file}: it has 36 lines, but the log has 37 sentences"
+    assert lines in message("--metric", "cogs", "--cases", str(file))
+    assert lines in message("--reference", str(file))
+    file.write_text(36 * "pp_recursion\n" + "recursion\n")
+    wrong = message("--metric", "cogs", "--cases", str(file))
+    assert f"{file}: line 37: 'recursion' is no generalization case of COGS" in wrong
+    file.write_bytes(b"\xff\n")
+    assert f"{file}: not UTF-8 text" in message("--reference", str(file))

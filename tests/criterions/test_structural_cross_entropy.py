@@ -79,7 +79,9 @@ def test_other_models_are_trained_with_fairseqs_own_loss(sentence_avg):
 
 
 @pytest.mark.parametrize("sentence_avg", [False, True])
-@pytest.mark.parametrize("attention, recipe", [("sal", "scan"), ("srl", "scan"), ("sal", "cogs"), ("srl", "cogs")])
+@pytest.mark.parametrize(
+    "attention, recipe", [("sal", "scan"), ("srl", "scan"), ("sal", "cogs"), ("srl", "cogs")]
+)
 def test_the_loss_is_the_weighted_sum_of_the_means(attention, recipe, sentence_avg):
     model, sample = build(attention=attention, loss_recipe=recipe, ema_decay=1), batch()
     loss, size, logged = criterion(sentence_avg=sentence_avg)(model, sample)

@@ -196,80 +196,10 @@ def test_hold_out_leaves_no_side_empty(size: int) -> None:
         scan.hold_out(pairs, size)
 
 
-def test_command_line_writes_parallel_text(tmp_path: Path) -> None:
-    scan.main(["around_right", str(tmp_path / "a")])
-    scan.main(["around_right", str(tmp_path / "b"), "--seed", "1"])
-    lines = read(tmp_path / "a")
-    assert sorted(lines) == sorted(
-        f"{part}.{side}" for part in ("train", "valid", "test") for side in ("src", "tgt")
-    )
-    assert read(tmp_path / "b") == lines
-    for part, size in {"train": 15225, "valid": 895, "test": 4476}.items():
-        pairs = list(zip(lines[f"{part}.src"], lines[f"{part}.tgt"], strict=True))
-        assert len(pairs) == size
-        assert all(scan.interpret(command) == actions for command, actions in pairs)
-    assert set(lines["valid.src"]) < set(lines["test.src"])
-    scan.main(["around_right", str(tmp_path / "b"), "--seed", "2"])
-    other = read(tmp_path / "b")
-    assert {name for name in lines if lines[name] != other[name]} == {"valid.src", "valid.tgt"}
-
-
-def test_validation_set_out_of_the_training_set(tmp_path: Path) -> None:
-    scan.main(["jump_around_right", str(tmp_path), "--valid", "train20"])
-    lines = read(tmp_path)
-    assert len(lines["valid.src"]) == 18528 // 5
-    train = [pair.command for pair in scan.split("jump_around_right").train]
-    assert sorted(lines["train.src"] + lines["valid.src"]) == sorted(train)
-
-
-def test_bytes_do_not_change(tmp_path: Path) -> None:
-    scan.main(["jump_around_right", str(tmp_path), "--valid-size", "100", "--seed", "3"])
+def test_bytes_do_not_change() -> None:
+    train, test = scan.split("jump_around_right")
     digest = hashlib.sha256()
-    for path in sorted(tmp_path.iterdir()):
-        digest.update(path.read_bytes())
+    for pairs in (test, train, scan.hold_out(test, 100, seed=3)[0]):
+        for side in zip(*pairs, strict=True):
+            digest.update("".join(f"{line}\n" for line in side).encode())
     assert digest.hexdigest() == "1a5582527893ae13d8d99136630556aff07192bfad00049a4ee426791978df6d"
-
-
-@pytest.mark.parametrize(
-    ("arguments", "code", "message"),
-    [
-        (["jumps"], 2, "invalid choice: 'jumps' (choose from"),
-        (["right", "--augment", "2"], 2, "--augment is for the split addjump only"),
-        (["addjump", "--atomic-copies", "2"], 2, "--atomic-copies goes with --augment"),
-        (["addjump", "--augment", "0"], 1, "n >= 1"),
-        (["right", "--valid-size", "0"], 1, "must have 1 to 4475 pairs, not 0"),
-        (["simple"], 1, "set COMPGEN_DATA"),
-    ],
-)
-def test_command_line_errors_are_one_sentence(
-    arguments: list[str],
-    code: int,
-    message: str,
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
-) -> None:
-    monkeypatch.delenv("COMPGEN_DATA", raising=False)
-    destination = tmp_path / "scan"
-    with pytest.raises(SystemExit) as stop:
-        scan.main([*arguments[:1], str(destination), *arguments[1:]])
-    assert stop.value.code == code
-    error = capsys.readouterr().err
-    assert message in error
-    assert error.count("\n") == 1
-    assert not destination.exists()
-
-
-def test_failed_write_leaves_the_files_as_they_were(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    scan.main(["jump_around_right", str(tmp_path)])
-    before = read(tmp_path)
-
-    def full(path: Path, *_: object, **__: object) -> int:
-        raise OSError(28, "No space left on device", str(path))
-
-    monkeypatch.setattr(Path, "write_text", full)
-    with pytest.raises(SystemExit):
-        scan.main(["length", str(tmp_path)])
-    assert read(tmp_path) == before

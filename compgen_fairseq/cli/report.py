@@ -1,0 +1,63 @@
+"""``compgen-report``: runs over several seeds as one table."""
+
+import argparse
+import json
+import os
+import sys
+from pathlib import Path
+
+from compgen_fairseq.reporting.render import as_json, markdown
+from compgen_fairseq.reporting.report import report
+from compgen_fairseq.reporting.runs import ReportError, read_run
+
+
+def main(argv: list[str] | None = None) -> int:
+    """Print the tables or the JSON; return 1 if the runs cannot stand in one report."""
+    parser = argparse.ArgumentParser(prog="compgen-report", description=__doc__)
+    parser.add_argument(
+        "runs",
+        nargs="+",
+        metavar="RUN",
+        help="a folder that train.sh and evaluate.sh of a recipe wrote to",
+    )
+    parser.add_argument("--out", metavar="FILE", help="write there instead of printing")
+    parser.add_argument("--json", action="store_true", help="JSON instead of Markdown")
+    parser.add_argument(
+        "--allow-differences",
+        metavar="NAME,...",
+        default="",
+        help="settings in which the rows may differ, such as max_update,dropout; 'data', 'updates' "
+        "(how many were reached) and 'signature' (how scores were counted) can be named as well",
+    )
+    args = parser.parse_args(argv)
+    may_differ = frozenset(filter(None, args.allow_differences.split(",")))
+    try:
+        found = report([read_run(run, may_differ) for run in args.runs], may_differ)
+        text = json.dumps(as_json(found), indent=1) + "\n" if args.json else markdown(found)
+        if args.out:
+            write(Path(args.out), text)
+    except ReportError as error:
+        print(f"compgen-report: {error}", file=sys.stderr)
+        return 1
+    if not args.out:
+        print(text, end="")
+    return 0
+
+
+def write(path: Path, text: str) -> None:
+    """Write a file so that it is there wholly or not at all.
+
+    Raises:
+        ReportError: if it cannot be written.
+    """
+    partial = path.with_name(f".{path.name}.{os.getpid()}")
+    try:
+        partial.write_text(text, encoding="utf-8")
+        partial.replace(path)
+    except OSError as error:
+        partial.unlink(missing_ok=True)
+        raise ReportError(f"{path}: {error.strerror}") from None
+
+
+if __name__ == "__main__":
+    sys.exit(main())

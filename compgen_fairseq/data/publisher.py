@@ -1,0 +1,50 @@
+"""The publishers' own files: from a folder at hand, or downloaded; never without being checked."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from pathlib import Path
+
+from compgen_fairseq.data.fetch import fetch
+from compgen_fairseq.data.prepared import PrepareError, check_file
+
+
+def collect(
+    name: str, files: Mapping[str, str | None], url: str, downloads: Path, folder: Path | None
+) -> dict[str, Path]:
+    """Find the publisher's files and check them; download what is nowhere at hand.
+
+    Args:
+        name: the data set's folder in ``$COMPGEN_DATA``.
+        files: the paths in the publisher's repository with their SHA-256; None where it is not
+            known, so that a download could not be checked.
+        url: where the publisher's repository is served file by file.
+        downloads: the folder for downloads, ``Preparation.folder / "downloads"``.
+        folder: the user's own copy of the repository; by default ``$COMPGEN_DATA/name``.
+
+    Returns:
+        Where each of ``files`` is.
+
+    Raises:
+        PrepareError: a file is missing, is not the publisher's or cannot be downloaded.
+    """
+    data = os.environ.get("COMPGEN_DATA")
+    if folder is None and data and Path(data, name).is_dir():
+        folder = Path(data, name)
+    if folder is not None:
+        found = {file: folder / file for file in files}
+    else:
+        digests = {file: digest for file, digest in files.items() if digest is not None}
+        for file in files.keys() - digests.keys():
+            raise PrepareError(
+                f"{file} has no known checksum, so it is not downloaded; get it from its publisher"
+                " and name the folder with --from (see --help)."
+            )
+        found = {
+            file: fetch(f"{url}/{file}", digest, downloads / file)
+            for file, digest in digests.items()
+        }
+    for file, path in found.items():
+        check_file(path, files[file])
+    return found

@@ -1,0 +1,267 @@
+"""Syntactic Attention: meanings without context, and syntax that only says where to look.
+
+Russin, Jo, O'Reilly and Bengio (2020), "Systematicity in a Recurrent Neural Network by Factorizing
+Syntax and Semantics" (CogSci), and the longer report arXiv:1904.09708.
+
+The source gets the markers of the paper's input: fairseq's final ``</s>`` is its end marker, and
+the encoder puts the dictionary's ``<s>``, which fairseq leaves out, before every sentence.
+"""
+
+from dataclasses import dataclass, fields
+from typing import Any, Optional
+
+import torch
+import torch.nn as nn
+from fairseq.dataclass import ChoiceEnum, FairseqDataclass
+from fairseq.models import (
+    FairseqEncoder,
+    FairseqEncoderDecoderModel,
+    FairseqIncrementalDecoder,
+    register_model,
+    register_model_architecture,
+)
+from torch import Tensor
+
+from compgen_fairseq.models.sq_config import option
+from compgen_fairseq.modules.code_predictor import padding_mask
+from compgen_fairseq.modules.dropout import apply_dropout
+from compgen_fairseq.modules.syntactic_decoder import STEPS, SyntacticDecoder
+from compgen_fairseq.modules.syntactic_encoder import BidirectionalRNN, SyntacticEncoder, frame
+
+UNLIMITED = int(1e5)  # sentences of any length can be read and written
+
+
+@dataclass
+class SyntacticAttentionConfig(FairseqDataclass):
+    """Every option of ``--arch syntactic_attention``. Sizes default to the paper's best model."""
+
+    rnn: ChoiceEnum(list(STEPS)) = option(  # type: ignore[valid-type]
+        "lstm", "the recurrent nets of encoder and decoder"
+    )
+    encoder_embed_dim: int = option(100, "width of the syntactic embeddings")
+    encoder_hidden_size: int = option(
+        200, "width of each direction of the encoder; the decoder's is twice that"
+    )
+    encoder_layers: int = option(
+        2,
+        "bidirectional layers of the encoder; each word gets its neighbours' states after the "
+        "first, which has half the width of those above it",
+    )
+    decoder_layers: int = option(1, "recurrent layers of the decoder")
+    semantic_dim: int = option(120, "width of the semantic embeddings")
+    dropout: float = option(0.5, "dropout on the embeddings of both streams")
+    semantic_dropout: Optional[float] = option(
+        None, "dropout on the semantic embeddings (default: that of --dropout)"
+    )
+    hidden_dropout: float = option(0.0, "dropout between recurrent layers")
+    sequential_semantics: bool = option(
+        False,
+        "ablation: a bidirectional layer over the semantic embeddings tells each word's "
+        "meaning of its sentence",
+    )
+    syntax_action: bool = option(
+        False, "ablation: the output layer also sees the attended syntactic states"
+    )
+    semantic_mlp: bool = option(
+        False, "ablation: a hidden ReLU layer, as wide as its input, before the output layer"
+    )
+
+    def check(self) -> None:
+        """Refuse what can't be.
+
+        Raises:
+            ValueError: naming the flags.
+        """
+        if min(self.encoder_layers, self.decoder_layers) < 1:
+            raise ValueError("--encoder-layers and --decoder-layers are at least 1")
+        if self.encoder_layers > 1 and self.encoder_hidden_size % 2:
+            raise ValueError(
+                "--encoder-hidden-size must be even: the first of several layers has half of it"
+            )
+        if self.sequential_semantics and self.semantic_dim % 2:
+            raise ValueError(
+                "--semantic-dim must be even with --sequential-semantics: each direction has half"
+            )
+
+
+class SyntacticAttentionEncoder(FairseqEncoder):
+    """Encodes both streams: the words' meanings ``m_j`` and their roles ``h_j``."""
+
+    def __init__(self, cfg: SyntacticAttentionConfig, dictionary):
+        super().__init__(dictionary)
+        self.pad, self.start = dictionary.pad(), dictionary.bos()
+        self.dropout = cfg.dropout
+        self.semantic_dropout = (
+            cfg.dropout if cfg.semantic_dropout is None else cfg.semantic_dropout
+        )
+        self.semantics = nn.Embedding(len(dictionary), cfg.semantic_dim, self.pad)
+        self.sequence = (
+            BidirectionalRNN(cfg.rnn, cfg.semantic_dim, cfg.semantic_dim // 2)
+            if cfg.sequential_semantics
+            else None
+        )
+        self.embedding = nn.Embedding(len(dictionary), cfg.encoder_embed_dim, self.pad)
+        self.syntax = SyntacticEncoder(
+            cfg.rnn,
+            cfg.encoder_embed_dim,
+            cfg.encoder_hidden_size,
+            cfg.encoder_layers,
+            cfg.hidden_dropout,
+        )
+
+    def forward(
+        self, src_tokens: Tensor, src_lengths: Tensor | None = None, **_: Any
+    ) -> dict[str, Tensor]:
+        """Encode.
+
+        Args:
+            src_tokens: ``(batch, src_len)``, padded on either side.
+            src_lengths: not needed.
+
+        Returns:
+            of the framed sentences, ``len = src_len + 1``: ``meanings`` ``(batch, len,
+            semantic_dim)``; ``roles`` ``(batch, len, dim)``; ``summary`` ``(batch, dim)``; ``mask``
+            ``(batch, 1, len)``. And where the source tokens are among them: ``framed`` and ``keep``
+            ``(batch, 1, src_len)``.
+        """
+        tokens, lengths, framed = frame(src_tokens, self.pad, self.start)
+        meanings = apply_dropout(self.semantics(tokens), self.semantic_dropout, self.training)
+        if self.sequence is not None:
+            meanings = self.sequence(meanings, lengths)
+        x = apply_dropout(self.embedding(tokens), self.dropout, self.training)
+        roles, summary = self.syntax(x, lengths)
+        return {
+            "meanings": meanings,
+            "roles": roles,
+            "summary": summary,
+            "mask": padding_mask(tokens.ne(self.pad), roles.dtype)[:, 0],
+            "framed": framed[:, None],
+            "keep": src_tokens.ne(self.pad)[:, None],
+        }
+
+    def reorder_encoder_out(
+        self, encoder_out: dict[str, Tensor], new_order: Tensor
+    ) -> dict[str, Tensor]:
+        """Select sentences by ``new_order``, ``(new_batch,)``."""
+        return {name: x.index_select(0, new_order) for name, x in encoder_out.items()}
+
+    def max_positions(self) -> int:
+        return UNLIMITED
+
+
+class SyntacticAttentionDecoder(FairseqIncrementalDecoder):
+    """Writes the meanings of the words that the syntactic stream attends to."""
+
+    _STATE = "syntactic_attention.state"
+
+    def __init__(self, cfg: SyntacticAttentionConfig, dictionary):
+        super().__init__(dictionary)
+        self.pad = dictionary.pad()
+        self.syntax_action = cfg.syntax_action
+        dim = 2 * cfg.encoder_hidden_size
+        self.syntax = SyntacticDecoder(cfg.rnn, dim, cfg.decoder_layers, cfg.hidden_dropout)
+        width = cfg.semantic_dim + (dim if cfg.syntax_action else 0)
+        hidden = [nn.Linear(width, width), nn.ReLU()] if cfg.semantic_mlp else []
+        self.output = nn.Sequential(*hidden, nn.Linear(width, len(dictionary)))
+
+    def forward(
+        self,
+        prev_output_tokens: Tensor,
+        encoder_out: dict[str, Tensor],
+        incremental_state: dict[str, Any] | None = None,
+        features_only: bool = False,
+        **_: Any,
+    ) -> tuple[Tensor, dict[str, Any]]:
+        """Decode ``f(d_i)``, ``d_i = sum_j alpha_ij m_j`` (equation 3).
+
+        Args:
+            prev_output_tokens: ``(batch, len)``; only the length and the padding are read.
+            encoder_out: what :meth:`SyntacticAttentionEncoder.forward` returned.
+            incremental_state: fairseq's dictionary of cached states; with it only the step after
+                the cached one is taken.
+            features_only: return features instead of logits.
+
+        Returns:
+            logits ``(batch, len, vocabulary)`` and a dictionary with ``attn``: a list with
+            ``alpha`` over the source tokens, ``(batch, len, src_len)``; the start marker, which is
+            none of them, keeps its share.
+        """
+        roles, mask = encoder_out["roles"], encoder_out["mask"]
+        if incremental_state is None:
+            weights = self.syntax(roles, encoder_out["summary"], mask, prev_output_tokens.size(1))
+            weights = self._start_after_padding(weights, prev_output_tokens)
+        else:
+            state = incremental_state.get(self._STATE)
+            if state is None:
+                state = self.syntax.begin(roles, encoder_out["summary"])
+            weights, incremental_state[self._STATE] = self.syntax.step(roles, mask, state)
+        features = torch.bmm(weights, encoder_out["meanings"])
+        if self.syntax_action:
+            features = torch.cat([features, torch.bmm(weights, roles)], dim=-1)
+        attention = weights.take_along_dim(encoder_out["framed"], 2) * encoder_out["keep"]
+        return (features if features_only else self.output(features)), {"attn": [attention]}
+
+    def _start_after_padding(self, weights: Tensor, prev_output_tokens: Tensor) -> Tensor:
+        """Move each target's first step, ``(batch, len, ...)``, behind padding on its left."""
+        padding = prev_output_tokens.eq(self.pad).cumprod(1)
+        if not bool(padding[:, 0].any()):
+            return weights
+        steps = torch.arange(weights.size(1), device=weights.device) - padding.sum(1, keepdim=True)
+        return weights.take_along_dim(steps.clamp(min=0).unsqueeze(-1), 1)
+
+    def extract_features(self, prev_output_tokens: Tensor, **kwargs: Any):
+        """``d`` (with ``--syntax-action`` ``[d; c]``) ``(batch, len, width)``, and the same
+        dictionary."""
+        return self.forward(prev_output_tokens, features_only=True, **kwargs)
+
+    def output_layer(self, features: Tensor) -> Tensor:
+        """``(..., width)`` -> ``(..., vocabulary)``."""
+        return self.output(features)
+
+    def reorder_incremental_state(
+        self, incremental_state: dict[str, Any], new_order: Tensor
+    ) -> None:
+        """Follow the beams."""
+        state = incremental_state.get(self._STATE)
+        if state is not None:
+            incremental_state[self._STATE] = [x.index_select(0, new_order) for x in state]
+
+    def max_positions(self) -> int:
+        return UNLIMITED
+
+
+@register_model("syntactic_attention", dataclass=SyntacticAttentionConfig)
+class SyntacticAttentionModel(FairseqEncoderDecoderModel):
+    """Syntactic Attention and its ablations."""
+
+    encoder: SyntacticAttentionEncoder
+    decoder: SyntacticAttentionDecoder
+
+    @classmethod
+    def build_model(cls, cfg, task) -> "SyntacticAttentionModel":
+        """Build the model for a task with two dictionaries.
+
+        Raises:
+            ValueError: on options that can't go together.
+        """
+        names = [f.name for f in fields(SyntacticAttentionConfig)]
+        config = SyntacticAttentionConfig(**{n: getattr(cfg, n) for n in names if hasattr(cfg, n)})
+        config.check()
+        encoder = SyntacticAttentionEncoder(config, task.source_dictionary)
+        return cls(encoder, SyntacticAttentionDecoder(config, task.target_dictionary))
+
+
+@register_model_architecture("syntactic_attention", "syntactic_attention_scan")
+def syntactic_attention_scan(args) -> None:
+    """The paper's best model on SCAN (arXiv version, "Experimental procedure details")."""
+    sizes = {
+        "encoder_embed_dim": 100,
+        "encoder_hidden_size": 200,
+        "encoder_layers": 2,
+        "decoder_layers": 1,
+        "semantic_dim": 120,
+        "dropout": 0.5,
+    }
+    for name, value in sizes.items():
+        if not hasattr(args, name):
+            setattr(args, name, value)

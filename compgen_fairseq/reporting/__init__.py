@@ -1,0 +1,1 @@
+"""Evaluated runs: reading what their folders hold, putting seeds together, and showing it."""

@@ -1,0 +1,285 @@
+"""Reads what the folder of one trained and evaluated run says: settings, data, time, scores."""
+
+import ast
+import hashlib
+import json
+import re
+from dataclasses import dataclass
+from itertools import pairwise
+from pathlib import Path
+from typing import Any, NamedTuple
+
+CHECKPOINTS = ("best", "last")
+DATA = "data"  # stands among the settings for the fingerprint of the data
+# The numbers of a score file that are scores; "score" is the metric's own.
+NUMBERS = {"cter": ("instance", "aggregate"), "cogs": ("score", "lexical", "structural", "macro")}
+LOWER_IS_BETTER = ("cter",)
+
+CONFIGURATION = re.compile(r"fairseq_cli\.train\b.*?(\{'_name': .*\})$", re.MULTILINE)
+UPDATES = re.compile(r"num_updates[ =](\d+)")
+WALL = re.compile(r"(?<!_)wall[ =](\d+)")  # in seconds; fairseq carries it over when it resumes
+
+# What a run's scores can depend on, by section of fairseq's configuration. Of `common` and
+# `checkpoint` these options count; of the other sections every option but those below.
+COUNTED = {
+    "common": {"fp16", "bf16", "amp", "memory_efficient_fp16", "memory_efficient_bf16"},
+    "checkpoint": {
+        *("best_checkpoint_metric", "maximize_best_checkpoint_metric", "patience"),
+        "finetune_from_model",
+    },
+}
+SECTIONS = (
+    *("common", "checkpoint", "dataset", "optimization", "model", "task", "criterion"),
+    *("optimizer", "lr_scheduler", "bpe", "tokenizer", "ema"),
+)
+UNCOUNTED = {
+    *("data", "dataset_impl", "num_workers", "data_buffer_size", "max_tokens_valid"),
+    *("batch_size_valid", "gen_subset", "num_shards", "shard_id", "eval_bleu_print_samples"),
+}
+NEEDED = (
+    ("common", "seed"),
+    ("task", "data"),
+    ("optimization", "update_freq"),
+    ("distributed_training", "distributed_world_size"),
+)
+
+
+class ReportError(ValueError):
+    """Runs that cannot be reported; the message is one sentence that names them."""
+
+
+class ScoreName(NamedTuple):
+    """A number that a run was given.
+
+    Args:
+        name: the metric, with the number's own name if it has several: ``cter instance``.
+        checkpoint: ``best`` or ``last``.
+        lower_is_better: what its best value is.
+    """
+
+    name: str
+    checkpoint: str
+    lower_is_better: bool
+
+
+class Score(NamedTuple):
+    """Its value, and the signature of the file it stands in."""
+
+    value: float
+    signature: str
+
+
+@dataclass(frozen=True)
+class Run:
+    """One run.
+
+    Args:
+        path: its folder, as it was given.
+        label: the folder's name without its seed.
+        seed: the training's ``--seed``.
+        settings: what may change a score, ``section.option`` to value, with ``data`` for the
+            fingerprint of the data; seed, paths, logging and devices are not in it.
+        updates: the number of updates it was trained for.
+        minutes: what the training took.
+        scores: by their name.
+    """
+
+    path: Path
+    label: str
+    seed: int
+    settings: dict[str, Any]
+    updates: int
+    minutes: float
+    scores: dict[ScoreName, Score]
+
+
+def read_run(path: Path | str, may_differ: frozenset[str] = frozenset()) -> Run:
+    """Read the folder of a run: ``train.log``, the score files and ``PREPARED.json``.
+
+    Args:
+        path: the folder that the recipes' train.sh and evaluate.sh wrote to.
+        may_differ: settings that may have changed when the run was resumed.
+
+    Raises:
+        ReportError: if something is missing or unreadable, or the run was resumed with other
+            settings.
+    """
+    path = Path(path)
+    log_path = path / "train.log"
+    log = _text(log_path)
+    updates = [int(n) for n in UPDATES.findall(log)]
+    if not updates:
+        raise ReportError(f"{log_path}: it shows no updates, so nothing was trained")
+    configurations = _configurations(log, log_path)
+    first, last = settings(configurations[0]), settings(configurations[-1])
+    option = next((n for n in differences(first, last) if not named(n, may_differ)), None)
+    if option:
+        raise ReportError(
+            f"{path} was resumed with another {short(option)} ({first.get(option)}, then "
+            f"{last.get(option)}); if that is meant, say --allow-differences {short(option)}"
+        )
+    seed = int(configurations[-1]["common"]["seed"])
+    data = Path(str(configurations[-1]["task"]["data"]))
+    return Run(
+        path=path,
+        label=_label(path, seed),
+        seed=seed,
+        settings={**last, DATA: _fingerprint(path, data)},
+        updates=max(updates),
+        minutes=int((WALL.findall(log) or [0])[-1]) / 60,
+        scores=_scores(path),
+    )
+
+
+def settings(configuration: dict[str, Any]) -> dict[str, Any]:
+    """What of a fairseq configuration may change a score, as ``section.option`` to value.
+
+    ``optimization.update_freq`` is multiplied by the number of workers: a batch of four workers
+    and one of four accumulated steps are the same.
+    """
+    found = {}
+    for section in SECTIONS:
+        options = configuration.get(section) or {}
+        counted = COUNTED.get(section, options.keys() - UNCOUNTED)
+        found.update({f"{section}.{name}": options[name] for name in options if name in counted})
+    workers = configuration["distributed_training"]["distributed_world_size"]
+    frequency = "optimization.update_freq"
+    found[frequency] = [n * workers for n in found[frequency]]
+    model = "checkpoint.finetune_from_model"  # its folder is another for each seed
+    if found.get(model):
+        found[model] = Path(found[model]).name
+    return found
+
+
+def differences(a: dict[str, Any], b: dict[str, Any]) -> list[str]:
+    """The settings in which two runs differ, also where one has them and the other has not."""
+    return [name for name in {**a, **b} if name not in a or name not in b or a[name] != b[name]]
+
+
+def short(setting: str) -> str:
+    """A setting as one knows it: ``dropout`` for ``model.dropout``, ``model`` for its name."""
+    return setting.removesuffix("._name").rpartition(".")[2]
+
+
+def named(setting: str, names: frozenset[str]) -> bool:
+    """Whether a setting is among some names, which may be written like the flags."""
+    return short(setting) in {name.lstrip("-").replace("-", "_") for name in names}
+
+
+def _text(path: Path) -> str:
+    try:
+        return path.read_text(encoding="utf-8")
+    except OSError as error:
+        raise ReportError(f"{path}: {error.strerror}") from None
+    except UnicodeDecodeError as error:
+        raise ReportError(f"{path}: not UTF-8 text ({error.reason})") from None
+
+
+def _json(path: Path) -> Any:
+    try:
+        return json.loads(_text(path))
+    except json.JSONDecodeError as error:
+        raise ReportError(f"{path}: not JSON ({error})") from None
+
+
+def _configurations(log: str, path: Path) -> list[dict[str, Any]]:
+    """The configuration of each start that got on with the training."""
+    starts = list(CONFIGURATION.finditer(log))
+    stretches = pairwise([*(start.start() for start in starts), len(log)])
+    found = [
+        start[1]
+        for start, (begin, end) in zip(starts, stretches, strict=True)
+        if UPDATES.search(log, begin, end)
+    ]
+    if not found:
+        raise ReportError(f"{path}: it has no configuration, so it is no log of fairseq-train")
+    try:
+        return [_parse(text) for text in found]
+    except (SyntaxError, LookupError, TypeError):
+        raise ReportError(f"{path}: its configuration cannot be read") from None
+
+
+def _parse(text: str) -> dict[str, Any]:
+    """Read a configuration as fairseq prints it: a dictionary in which choices lack quotes.
+
+    An older kind of model has all options of the run as its own, as a ``Namespace``; those that
+    stand in another section count there.
+    """
+    configuration: dict[str, Any] = {}
+    tree = ast.parse(text, mode="eval").body
+    if not isinstance(tree, ast.Dict):
+        raise TypeError
+    namespaces = set()
+    for key, node in zip(tree.keys, tree.values, strict=True):
+        section = _value(key)
+        if isinstance(node, ast.Dict):
+            pairs = zip(map(_value, node.keys), node.values, strict=True)
+            configuration[section] = {name: _value(value) for name, value in pairs}
+        elif isinstance(node, ast.Call):
+            options = {str(word.arg): _value(word.value) for word in node.keywords}
+            configuration[section] = options
+            namespaces.add(section)
+    elsewhere = {
+        name
+        for section, options in configuration.items()
+        if section not in namespaces
+        for name in options
+        if name != "_name"
+    } | configuration.keys()
+    for section in namespaces:
+        options = configuration[section]
+        configuration[section] = {n: options[n] for n in options if n not in elsewhere}
+    for section, option in NEEDED:
+        configuration[section][option]  # a LookupError if it is not there
+    return configuration
+
+
+def _value(node: ast.expr | None) -> Any:
+    try:
+        return ast.literal_eval(node)  # type: ignore[arg-type]
+    except ValueError:
+        return ast.unparse(node)  # type: ignore[arg-type]
+
+
+def _label(path: Path, seed: int) -> str:
+    """``sal-brown`` for ``runs/sal-brown.1`` and ``runs/sal-brown/seed1`` of seed 1."""
+    folder = path.resolve()
+    suffix = re.compile(rf"(^|[._-])(seed[._-]?)?{seed}$")
+    return suffix.sub("", folder.name) or folder.parent.name
+
+
+def _fingerprint(path: Path, data: Path) -> str:
+    """Twelve hexadecimal digits of the checksums of the data that the run was trained on."""
+    for folder in (path, data):
+        record = folder / "PREPARED.json"
+        if record.exists():
+            found = _json(record)
+            checksums = found.get("sha256") if isinstance(found, dict) else None
+            if not checksums:
+                raise ReportError(f"{record}: it has no checksums of the data (sha256)")
+            return hashlib.sha256(json.dumps(checksums, sort_keys=True).encode()).hexdigest()[:12]
+    raise ReportError(
+        f"{path}: what data it was trained on cannot be told, as there is no "
+        f"{path / 'PREPARED.json'} and no {data / 'PREPARED.json'}"
+    )
+
+
+def _scores(path: Path) -> dict[ScoreName, Score]:
+    """The numbers in ``test.best.json``, ``cter.last.json`` and the like."""
+    scores = {}
+    for checkpoint in CHECKPOINTS:
+        for file in sorted(path.glob(f"*.{checkpoint}.json")):
+            found = _json(file)
+            if not isinstance(found, dict) or "metric" not in found:
+                continue  # codes.best.json
+            metric, subset = found["metric"], file.name.partition(".")[0]
+            about = "" if subset in ("test", metric) else f" ({subset})"
+            for number in NUMBERS.get(metric, ("score",)):
+                if found.get(number) is None:
+                    continue  # a case of COGS without sentences
+                name = metric if number == "score" else f"{metric} {number}"
+                key = ScoreName(name + about, checkpoint, metric in LOWER_IS_BETTER)
+                scores[key] = Score(float(found[number]), str(found.get("signature")))
+    if not scores:
+        raise ReportError(f"{path}: it has no scores; evaluate.sh writes them")
+    return scores

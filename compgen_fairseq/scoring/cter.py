@@ -1,0 +1,334 @@
+"""Compound translation error rate (CTER), CoGnition's automatic metric.
+
+Li, Yin, Chen and Zhang, "On Compositional Generalization of Neural Machine Translation" (ACL
+2021).  A test line embeds a novel compound in a context; a lexicon lists the Chinese words that
+count as a translation of each of the compound's atoms.  A line is wrong if an atom is not
+translated or stands on the wrong side of its noun.  The verdicts are those of the published tool,
+line by line.
+"""
+
+import functools
+import hashlib
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+MODIFIERS = {"mod0": "he liked", "mod1": "at the store", "mod2": "on the floor"}
+ATOMS = {
+    "P": "about around before behind except for from inside like near on to toward towards under "
+    "with without",
+    "V": "asked visited heard lost hated stopped woke found watched took saw told caught liked "
+    "left gave invited met chose",
+    "DET": "the every any another each",
+    "ADJ": "small red dirty lazy smart large special silly quiet empty fake",
+    "N": "dog doctor sandwich hat waiter lawyer peanut farmer car girl boyfriend child chair "
+    "building clown bee apartment farm airplane",
+    "MOD": " ".join(MODIFIERS),
+}
+TYPE_OF_ATOM = {atom: kind for kind, atoms in ATOMS.items() for atom in atoms.split()}
+TYPES = ("NP", "VP", "PP")
+GROUP = 5  # consecutive lines that share a compound
+CONTEXT_ENDS = (4, 7, 10, 13)  # the last bin is open; Proto-Transformer's analysis also cuts at 13
+
+Lexicon = Mapping[str, tuple[str, ...]]  # no alternatives at all: always translated, no position
+
+
+class CTERError(ValueError):
+    """Input that cannot be scored; the message is one sentence that names the line."""
+
+
+@dataclass(frozen=True)
+class Line:
+    """A line to be judged.
+
+    Args:
+        source: the English sentence, words separated by spaces.
+        compound: the novel compound in it.
+        hypothesis: its translation, in words, subwords or characters.
+        atoms: the compound's atoms by their type.
+    """
+
+    source: str
+    compound: str
+    hypothesis: str
+    atoms: Mapping[str, str]
+
+    @property
+    def text(self) -> str:
+        """The translation without subword marks and spaces."""
+        return self.hypothesis.replace("@@ ", "").replace(" ", "")
+
+    @property
+    def type(self) -> str:
+        """NP, VP or PP: CG-test's verb phrases have a verb, its PPs a preposition, NPs neither."""
+        return "VP" if "V" in self.atoms else "PP" if "P" in self.atoms else "NP"
+
+    @property
+    def compound_length(self) -> int:
+        """Words in the compound; those of a modifier count, so ``he liked`` is 2."""
+        return len(self.compound.split())
+
+    @property
+    def context_length(self) -> int:
+        """Source tokens outside the compound, punctuation included."""
+        return len(_words(self.source)) - self.compound_length
+
+
+Judge = Callable[[Line], tuple[str, ...]]  # what is wrong: atom:N:dog, order:ADJ-N, ...
+
+
+def read_lexicon(path: Path | str) -> Lexicon:
+    """Read lines of an atom, a tab and its translations, joined by ``/``.
+
+    A later line for the same atom wins.  The entry ``/`` alone means that the atom always counts
+    as translated and has no position; everywhere else nothing before, between or behind slashes
+    is an *empty* alternative, which is found at every position.
+
+    Raises:
+        CTERError: if the file cannot be read or a line has not these two parts.
+    """
+    lexicon = {}
+    for number, line in enumerate(read_lines(path), 1):
+        atom, tab, entry = line.partition("\t")
+        if not tab or not atom:
+            raise CTERError(f"{path}, line {number}: not an atom, a tab and its translations")
+        lexicon[atom] = () if entry == "/" else tuple(entry.split("/"))
+    return lexicon
+
+
+def read_lines(path: Path | str) -> list[str]:
+    """The lines of a text file, without their ends.
+
+    Raises:
+        CTERError: if the file cannot be read.
+    """
+    try:
+        text = Path(path).read_text(encoding="utf-8")
+    except OSError as error:
+        raise CTERError(f"{path}: {error.strerror}") from None
+    except UnicodeDecodeError as error:
+        raise CTERError(f"{path}: not UTF-8 text ({error.reason})") from None
+    return text.removesuffix("\n").split("\n") if text else []
+
+
+def fingerprint(lexicon: Lexicon) -> str:
+    """Eight hexadecimal digits that tell one lexicon from another."""
+    return hashlib.sha256(repr(sorted(lexicon.items())).encode()).hexdigest()[:8]
+
+
+@functools.cache
+def parse(compound: str) -> Mapping[str, str]:
+    """The atoms of a compound by their type.
+
+    The phrases of ``MODIFIERS`` become one atom each, as strings and before the words are split.
+    There is one slot per type: a later atom of the same type replaces the earlier.
+
+    Raises:
+        CTERError: if a word is no atom.
+    """
+    text = compound
+    for atom, phrase in MODIFIERS.items():
+        text = text.replace(phrase, atom)
+    atoms = {}
+    for atom in text.split():
+        if atom not in TYPE_OF_ATOM:
+            raise CTERError(f"{atom!r} in the compound {compound!r} is no atom of CoGnition")
+        atoms[TYPE_OF_ATOM[atom]] = atom
+    return atoms
+
+
+def read_compounds(path: Path | str, lexicon: Lexicon) -> list[str]:
+    """Read a compound per line and check what does not depend on sources and hypotheses.
+
+    Raises:
+        CTERError: if the file cannot be read, a compound holds an unknown atom or one that the
+            lexicon lacks, or the lines are not groups of five that share a compound.
+    """
+    compounds = read_lines(path)
+    if not compounds or len(compounds) % GROUP:
+        raise CTERError(f"{path}: {len(compounds)} lines are not groups of {GROUP}")
+    for number, compound in enumerate(compounds, 1):
+        first = (number - 1) // GROUP * GROUP
+        if compound != compounds[first]:
+            raise CTERError(
+                f"{path}, line {number}: {compound!r} is not the compound of line {first + 1}, "
+                f"{compounds[first]!r}; groups of {GROUP} lines share one"
+            )
+        try:
+            unlisted = set(parse(compound).values()) - lexicon.keys()
+        except CTERError as error:
+            raise CTERError(f"{path}, line {number}: {error}") from None
+        if unlisted:
+            raise CTERError(f"{path}, line {number}: {min(unlisted)!r} is not in the lexicon")
+    return compounds
+
+
+def align(
+    sources: Sequence[str], compounds: Sequence[str], hypotheses: Sequence[str]
+) -> list[Line]:
+    """Put together what belongs to each line.
+
+    Raises:
+        CTERError: if there are not as many of each, or a compound is not in its source, where
+            ``<unk>`` stands for any word.
+    """
+    counts = {
+        "sources": len(sources), "compounds": len(compounds), "hypotheses": len(hypotheses)
+    }  # fmt: skip
+    if len(set(counts.values())) > 1:
+        raise CTERError(
+            f"not one of each per line: {', '.join(f'{n} {w}' for w, n in counts.items())}"
+        )
+    lines = [
+        Line(source, compound, hypothesis, parse(compound))
+        for source, compound, hypothesis in zip(sources, compounds, hypotheses, strict=True)
+    ]
+    for number, line in enumerate(lines, 1):
+        if not _contains(_words(line.source), line.compound.split()):
+            raise CTERError(
+                f"line {number}: the compound {line.compound!r} is not in the source "
+                f"{line.source!r}"
+            )
+    return lines
+
+
+def context(line: Line) -> list[str]:
+    """The words of the source outside the compound's first occurrence."""
+    words, compound = _words(line.source), line.compound.split()
+    start = next(_places(words, compound), 0)
+    return words[:start] + words[start + len(compound) :]
+
+
+def judge(line: Line, lexicon: Lexicon) -> tuple[str, ...]:
+    """What is wrong with a line by the published rules; nothing if it is right.
+
+    An atom is translated if any of its alternatives is in the hypothesis.  Its positions are the
+    first and the last of all alternatives; an empty alternative is found from position 0 to the
+    end.  If all are translated, determiner, adjective and, where no verb has a position, modifier
+    must come before the noun: first position before the noun's last, if both have positions.
+
+    Returns:
+        ``atom:TYPE:ATOM`` for each atom that is not translated, else ``order:TYPE-N`` for each
+        wrong order.
+    """
+    text = line.text
+    missing, first, last = [], {}, {}
+    for kind, atom in line.atoms.items():
+        alternatives = lexicon[atom]
+        found = [alternative for alternative in alternatives if alternative in text]
+        if found:
+            first[kind] = min(map(text.find, found))
+            last[kind] = max(map(text.rfind, found))
+        elif alternatives:
+            missing.append(f"atom:{kind}:{atom}")
+    if missing or "N" not in last:
+        return tuple(missing)
+    before_noun = ("DET", "ADJ") if "V" in first else ("DET", "ADJ", "MOD")
+    return tuple(
+        f"order:{kind}-N" for kind in before_noun if kind in first and not first[kind] < last["N"]
+    )
+
+
+@dataclass(frozen=True)
+class CTER:
+    """The error rates of some lines.
+
+    Args:
+        wrong: how many of the lines are wrong.
+        n: how many lines there are.
+        wrong_compounds: how many of their compounds are wrong in at least one of these lines.
+        compounds: how many compounds they have: groups of five consecutive lines of the test set.
+    """
+
+    wrong: int
+    n: int
+    wrong_compounds: int
+    compounds: int
+
+    @property
+    def instance(self) -> float:
+        """Wrong lines in percent."""
+        return 100.0 * self.wrong / self.n if self.n else 0.0
+
+    @property
+    def aggregate(self) -> float:
+        """Wrong compounds in percent."""
+        return 100.0 * self.wrong_compounds / self.compounds if self.compounds else 0.0
+
+
+def rates(wrong: Sequence[bool], indices: Iterable[int] | None = None) -> CTER:
+    """Count errors.
+
+    Args:
+        wrong: for each line of the test set whether it is wrong, shape ``(n,)``.
+        indices: the lines to count; by default all.
+    """
+    chosen = range(len(wrong)) if indices is None else list(indices)
+    errors = [i for i in chosen if wrong[i]]
+    return CTER(
+        len(errors),
+        len(chosen),
+        len({i // GROUP for i in errors}),
+        len({i // GROUP for i in chosen}),
+    )
+
+
+GROUPINGS: dict[str, Callable[[Line], Hashable]] = {
+    "type": lambda line: line.type,
+    "compound_length": lambda line: line.compound_length,
+    "context_length": lambda line: _context_bin(line.context_length),
+    "modifier": lambda line: "with" if "MOD" in line.atoms else "without",
+}
+
+
+def groups(lines: Sequence[Line], wrong: Sequence[bool]) -> dict[str, dict[str, CTER]]:
+    """The error rates of each group of lines, by each of ``GROUPINGS``.
+
+    The lines of a compound can fall into several bins of context length: there its aggregate rate
+    counts the compound in each, by the lines that are in it.
+
+    Args:
+        lines: all lines of the test set, shape ``(n,)``.
+        wrong: for each whether it is wrong, shape ``(n,)``.
+    """
+    table: dict[str, dict[str, CTER]] = {}
+    for name, key in GROUPINGS.items():
+        members: dict[Hashable, list[int]] = {}
+        for i, line in enumerate(lines):
+            members.setdefault(key(line), []).append(i)
+        order = TYPES.index if name == "type" else _leading_number
+        table[name] = {
+            str(k): rates(wrong, members[k])
+            for k in sorted(members, key=order)  # type: ignore[arg-type]
+        }
+    return table
+
+
+def _context_bin(length: int) -> str:
+    start = 0
+    for end in CONTEXT_ENDS:
+        if length <= end:
+            return f"{start}-{end}"
+        start = end + 1
+    return f"{start}+"
+
+
+def _leading_number(key: object) -> tuple[int, str]:
+    digits = str(key).rstrip("+").partition("-")[0]
+    return (int(digits) if digits.isdigit() else 0, str(key))
+
+
+def _words(source: str) -> list[str]:
+    return source.replace("@@ ", "").split()
+
+
+def _places(words: list[str], compound: list[str]) -> Iterator[int]:
+    """Where the compound can start; an unknown word can be any."""
+    for start in range(len(words) - len(compound) + 1):
+        pairs = zip(words[start:], compound, strict=False)
+        if all(word in (atom, "<unk>") for word, atom in pairs):
+            yield start
+
+
+def _contains(words: list[str], compound: list[str]) -> bool:
+    return next(_places(words, compound), None) is not None

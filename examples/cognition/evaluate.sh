@@ -1,0 +1,21 @@
+#!/usr/bin/env bash
+# Translates the CG-test with a run's chosen and last checkpoint and scores both.
+#   [BEAM=5] bash examples/cognition/evaluate.sh DATA SAVE
+# For each of NAME = best, last it leaves SAVE/test.NAME.log (fairseq-generate), cter.NAME.json
+# (compound translation error rate), bleu.NAME.json (as published: detokenised Chinese) and, for
+# models that have codes, codes.NAME.json (the words of each code).
+set -euo pipefail
+# shellcheck source=../recipe.sh
+source "$(dirname "${BASH_SOURCE[0]}")/../recipe.sh"
+
+for name in best last; do
+    log="$save/test.$name.log"
+    generate "$name" --beam "${BEAM:-5}" --max-len-a 1.2 --max-len-b 10 --max-tokens 4096 \
+        --remove-bpe
+    echo "checkpoint_$name.pt"
+    codes "$name"
+    score "cter.$name" compgen-cter --log "$log" --compound "$data/cter/test.compound" \
+        --lexicon "$data/cter/lexicon"
+    score "bleu.$name" compgen-score "$log" --metric bleu --detokenize chinese --tokenize zh \
+        --reference "$data/raw/test.zh"
+done

@@ -1,0 +1,34 @@
+#!/usr/bin/env bash
+# Trains one model on a prepared CoGnition folder; run again, it resumes.
+#   [METHOD=sq] [SEED=1] [SIZE=tiny|paper] [UPDATES=N] [LAUNCH=...] \
+#       bash examples/cognition/train.sh DATA SAVE [FLAG...]
+# DATA comes from prepare/cognition.sh; SAVE is the folder of the checkpoints and the log; more
+# flags go to fairseq-train. The environment's variables are explained in examples/recipe.sh.
+set -euo pipefail
+# shellcheck source=../recipe.sh
+source "$(dirname "${BASH_SOURCE[0]}")/../recipe.sh"
+
+if [[ $SIZE == paper ]]; then # the paper's appendix B.2 and its authors' settings
+    : "${UPDATES:=1000000}"
+    SIZE_FLAGS=(
+        --lr 5e-4 --lr-scheduler inverse_sqrt --warmup-updates 4000 --max-tokens 4096
+        --weight-decay 0.0001
+        --validate-interval-updates 5000 --save-interval-updates 5000
+    )
+else # 2 + 2 layers, 128 wide, for the low-resource setting
+    : "${UPDATES:=4000}"
+    SIZE_FLAGS=(
+        --encoder-layers 2 --decoder-layers 2 --encoder-embed-dim 128
+        --encoder-ffn-embed-dim 256 --decoder-ffn-embed-dim 256
+        --encoder-attention-heads 4 --decoder-attention-heads 4
+        --encoder-predictor-layers 1 --decoder-predictor-layers 1
+        --lr 3e-3 --lr-scheduler polynomial_decay --total-num-update "$UPDATES"
+        --warmup-updates 300 --max-tokens 2048 --weight-decay 0.0001
+        --validate-interval-updates 1000 --save-interval-updates 1000
+    )
+fi
+
+train --arch sq_transformer_cognition --dropout 0.3 --label-smoothing 0.1 "${SIZE_FLAGS[@]}" \
+    --eval-bleu --eval-bleu-args '{"beam": 5, "max_len_a": 1.2, "max_len_b": 10}' \
+    --eval-bleu-remove-bpe --best-checkpoint-metric bleu --maximize-best-checkpoint-metric \
+    --validate-interval 1000000 --max-tokens-valid 8192

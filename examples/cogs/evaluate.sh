@@ -1,0 +1,19 @@
+#!/usr/bin/env bash
+# Decodes the generalization set with a run's chosen and last checkpoint and scores both.
+#   [BEAM=1] bash examples/cogs/evaluate.sh DATA SAVE
+# For each of NAME = best, last it leaves SAVE/test.NAME.log (fairseq-generate), test.NAME.json
+# (exact match), cogs.NAME.json (per generalization case) and, for models that have codes,
+# codes.NAME.json (the words of each code).
+set -euo pipefail
+# shellcheck source=../recipe.sh
+source "$(dirname "${BASH_SOURCE[0]}")/../recipe.sh"
+
+for name in best last; do
+    log="$save/test.$name.log"
+    generate "$name" --beam "${BEAM:-1}" --max-len-a 0 --max-len-b 500 --max-tokens 8192 \
+        --scoring exact_match
+    echo "checkpoint_$name.pt"
+    codes "$name"
+    score "test.$name" compgen-score "$log"
+    score "cogs.$name" compgen-score "$log" --metric cogs --cases "$data/cases/test.case"
+done

@@ -1,0 +1,113 @@
+# Shared by the recipes of every data set: sourced by their train.sh and evaluate.sh with the
+# arguments DATA SAVE [FLAG...]. The environment chooses:
+#   METHOD   sq (the architecture's own variant), sal, srl, plain or an ablation; see below
+#   SEED     1, 2, ...
+#   SIZE     tiny (minutes on a CPU) or paper (the published size, a GPU's work)
+#   UPDATES  the length of the training
+#   LAUNCH   what starts the processes of a distributed training, e.g.
+#            "torchrun --nproc_per_node 8 --no-python" or "srun"; fairseq uses every GPU of one
+#            machine without it
+# shellcheck shell=bash
+
+if [[ $# -lt 2 ]]; then
+    sed -n '2,/^[^#]/s/^# \{0,1\}//p' "$0" >&2
+    exit 2
+fi
+data="$1" save="$2"
+shift 2
+more=("$@")
+root="$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)"
+if [[ ! -e $data/PREPARED.json ]]; then
+    echo "$0: $data is not a prepared data folder (it has no PREPARED.json); see prepare/README.md" >&2
+    exit 2
+fi
+device=(--cpu)
+if python -c 'import sys, torch; sys.exit(not torch.cuda.is_available())'; then device=(); fi
+export SEED="${SEED:-1}"
+
+case "${SIZE:=tiny}" in
+    tiny | paper) ;;
+    *)
+        echo "$0: SIZE=$SIZE is neither tiny nor paper" >&2
+        exit 2
+        ;;
+esac
+
+# The rows of the paper's Table 4 (Table 1's are sq and plain).
+case "${METHOD:=sq}" in
+    sq) METHOD_FLAGS=() ;;                                          # SAL on SCAN, SRL elsewhere
+    sal) METHOD_FLAGS=(--attention sal) ;;                          # w. SAL
+    srl) METHOD_FLAGS=(--attention srl) ;;                          # w. SRL
+    plain) METHOD_FLAGS=(--attention plain) ;;                      # the Transformer baseline
+    none) METHOD_FLAGS=(--attention plain --quantizer sovq) ;;      # None: SoVQ, plain attention
+    sal-vq) METHOD_FLAGS=(--attention sal --quantizer vq) ;;        # - SoVQ
+    srl-vq) METHOD_FLAGS=(--attention srl --quantizer vq) ;;
+    sal-tokens) METHOD_FLAGS=(--attention sal --mmi tokens) ;;      # - Brown
+    srl-tokens) METHOD_FLAGS=(--attention srl --mmi tokens) ;;
+    sal-brown) METHOD_FLAGS=(--attention sal --code-classes brown) ;;  # beyond the paper
+    srl-brown) METHOD_FLAGS=(--attention srl --code-classes brown) ;;
+    *)
+        echo "$0: METHOD=$METHOD is none of sq, sal, srl, plain, none, sal-vq, srl-vq, sal-tokens," \
+            "srl-tokens, sal-brown, srl-brown" >&2
+        exit 2
+        ;;
+esac
+
+# train FLAG...: fairseq-train into SAVE, UPDATES long; resumes what is there.
+train() {
+    if [[ -e $save/PREPARED.json ]] && ! cmp -s "$data/PREPARED.json" "$save/PREPARED.json"; then
+        echo "$0: $save was trained on other data than $data; name another folder" >&2
+        exit 2
+    fi
+    mkdir -p "$save"
+    cp "$data/PREPARED.json" "$save/PREPARED.json"
+    # shellcheck disable=SC2086 # LAUNCH is a command with arguments
+    ${LAUNCH:-} fairseq-train "$data" "${device[@]}" --user-dir "$root/compgen_fairseq" \
+        --task compgen_translation --criterion structural_cross_entropy \
+        --optimizer adam --adam-betas '(0.9,0.98)' --clip-norm 0 \
+        --seed "$SEED" --max-update "$UPDATES" --save-dir "$save" \
+        --keep-interval-updates 1 --no-epoch-checkpoints \
+        --no-progress-bar --log-format simple --log-interval 100 \
+        "${METHOD_FLAGS[@]}" "$@" "${more[@]}" 2>&1 |
+        tee -a "$save/train.log" | python "$root/examples/time_left.py" "$UPDATES"
+}
+
+# generate NAME FLAG...: decodes subset test with checkpoint_NAME.pt into SAVE/test.NAME.log,
+# unless that has been done since the checkpoint was written.
+generate() {
+    local checkpoint="$save/checkpoint_$1.pt" log="$save/test.$1.log"
+    shift
+    if [[ ! -e $checkpoint ]]; then
+        echo "$0: there is no $checkpoint; train.sh comes first" >&2
+        exit 1
+    fi
+    [[ $log -nt $checkpoint ]] && return
+    fairseq-generate "$data" "${device[@]}" --user-dir "$root/compgen_fairseq" \
+        --path "$checkpoint" --gen-subset test "$@" "${more[@]}" \
+        >"$log.partial" 2>"$save/generate.err" ||
+        { tail -n 5 "$save/generate.err" >&2; exit 1; }
+    rm "$save/generate.err"
+    mv "$log.partial" "$log"
+}
+
+# score FILE COMMAND...: prints the command's score and leaves its JSON in SAVE/FILE.json.
+score() {
+    local file="$save/$1.json"
+    shift
+    "$@"
+    "$@" --json >"$file.partial"
+    mv "$file.partial" "$file"
+}
+
+# codes NAME: for a model that has codes, the words of each in SAVE/codes.NAME.json.
+codes() {
+    local file="$save/codes.$1.json"
+    if compgen-codes "$save/checkpoint_$1.pt" "$data" --json >"$file.partial" 2>"$save/codes.err"
+    then
+        mv "$file.partial" "$file"
+    else
+        grep -q "has no codes" "$save/codes.err" || { cat "$save/codes.err" >&2; exit 1; }
+        rm "$file.partial"
+    fi
+    rm "$save/codes.err"
+}

@@ -1,0 +1,45 @@
+# What the recipes of natural translation data share; sourced after recipe.sh.
+# shellcheck shell=bash
+
+# train_translation ARCH DROPOUT PAPER_UPDATES: label smoothing 0.1, the checkpoint with the best
+# validation BLEU (beam 5, at most 1.2 x + 10 tokens), as the paper's appendix B.2 has it.
+train_translation() {
+    local size_flags
+    if [[ $SIZE == paper ]]; then
+        : "${UPDATES:=$3}"
+        size_flags=(
+            --lr 5e-4 --lr-scheduler inverse_sqrt --warmup-updates 4000 --max-tokens 4096
+            --validate-interval-updates 10000 --save-interval-updates 10000
+        )
+    else # 2 + 2 layers, 128 wide
+        : "${UPDATES:=4000}"
+        size_flags=(
+            --encoder-layers 2 --decoder-layers 2 --encoder-embed-dim 128
+            --encoder-ffn-embed-dim 256 --decoder-ffn-embed-dim 256
+            --encoder-attention-heads 4 --decoder-attention-heads 4
+            --encoder-predictor-layers 1 --decoder-predictor-layers 1
+            --lr 3e-3 --lr-scheduler polynomial_decay --total-num-update "$UPDATES"
+            --warmup-updates 300 --max-tokens 2048
+            --validate-interval-updates 1000 --save-interval-updates 1000
+        )
+    fi
+    train --arch "$1" --dropout "$2" --weight-decay 0.0001 --label-smoothing 0.1 \
+        "${size_flags[@]}" --validate-interval 1000000 --max-tokens-valid 8192 \
+        --eval-bleu --eval-bleu-args '{"beam": 5, "max_len_a": 1.2, "max_len_b": 10}' \
+        --eval-bleu-remove-bpe --eval-bleu-detok moses \
+        --best-checkpoint-metric bleu --maximize-best-checkpoint-metric
+}
+
+# evaluate_translation FLAG...: test set and BLEU of the chosen and the last checkpoint; the flags
+# go to compgen-score.
+evaluate_translation() {
+    local name log
+    for name in best last; do
+        log="$save/test.$name.log"
+        generate "$name" --beam "${BEAM:-5}" --max-len-a 1.2 --max-len-b 10 --max-tokens 4096 \
+            --remove-bpe
+        echo "checkpoint_$name.pt"
+        codes "$name"
+        score "bleu.$name" compgen-score "$log" --metric bleu "$@"
+    done
+}

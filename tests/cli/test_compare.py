@@ -1,0 +1,156 @@
+"""``compgen-compare`` on logs of fairseq-generate."""
+
+import json
+from pathlib import Path
+
+import pytest
+from sacrebleu import corpus_bleu
+
+from compgen_fairseq.cli import compare
+from compgen_fairseq.scoring import cter, generate_log
+
+CLOSING = "Generate test with beam=1: BLEU4 = 0.00\n"
+
+
+def write_log(path: Path, sources, targets, hypotheses) -> Path:
+    """A log as fairseq-generate writes it."""
+    lines = [
+        f"S-{i}\t{source}\n" + (f"T-{i}\t{targets[i]}\n" if targets else "")
+        + f"H-{i}\t-0.5\t{hypotheses[i]}\nD-{i}\t-0.5\t{hypotheses[i]}\nP-{i}\t-0.5\n"
+        for i, source in enumerate(sources)
+    ]  # fmt: skip
+    path.write_text("".join([*lines, CLOSING]), encoding="utf-8")
+    return path
+
+
+@pytest.fixture
+def better(tiny_log, tmp_path) -> Path:
+    """A system that is right where the tiny model is, and in the first five other sentences."""
+    found = generate_log.read(tiny_log)
+    wrong = [i for i, h in enumerate(found.hypotheses) if h != found.targets[i]][:5]
+    hypotheses = [found.targets[i] if i in wrong else h for i, h in enumerate(found.hypotheses)]
+    return write_log(tmp_path / "better.log", found.sources, found.targets, hypotheses)
+
+
+def test_exact_match(tiny_log, better, capsys):
+    files = [str(tiny_log), str(better)]
+    options = [*files, "--resamples", "200", "--seed", "4"]
+    assert compare.main([*options, "--json"]) == 0
+    found = json.loads(capsys.readouterr().out)
+    numbers = found["scores"]["exact_match"]
+    assert (found["metric"], found["a"], found["b"]) == ("exact_match", *files)
+    assert (numbers["a_higher"], numbers["b_higher"], numbers["n"]) == (0, 5, 37)
+    assert numbers["p_value"] == pytest.approx(2 / 2**5)
+    assert numbers["difference"] == pytest.approx(100 * 5 / 37)
+    low, high = numbers["interval"]
+    assert 0 <= low < numbers["difference"] < high < 40
+    stamp = "metric:exact_match|case:mixed|test:binomial|bs:200|seed:4|n:37|version:"
+    assert found["signature"].startswith(stamp)
+
+    assert compare.main(options) == 0
+    printed = capsys.readouterr().out
+    assert f"B - A   +13.51  95% interval [{low:+.2f}, {high:+.2f}]\n" in printed
+    assert "p       0.0625  (exact binomial test: of 37, A is higher in 0 and B in 5)" in printed
+    assert printed.splitlines()[-1] == found["signature"]
+
+
+@pytest.mark.parametrize("test", ["bs", "ar"])
+def test_bleu(test, tiny_log, better, capsys):
+    options = [str(tiny_log), str(better), "--metric", "bleu", "--test", test, "--lowercase"]
+    assert compare.main([*options, "--resamples", "50", "--json"]) == 0
+    found = json.loads(capsys.readouterr().out)
+    a, b = (generate_log.read(log) for log in (tiny_log, better))
+    numbers = found["scores"]["bleu"]
+    for name, system in (("a", a), ("b", b)):
+        expected = corpus_bleu(system.hypotheses, [a.targets], lowercase=True, force=True)
+        assert numbers[name] == pytest.approx(expected.score)
+    assert 0 < numbers["p_value"] <= 1
+    stamp = f"metric:bleu|ref:log|detok:none|n:37|nrefs:1|{test}:50|seed:12345|case:lc|"
+    assert found["signature"].startswith(stamp)
+    assert compare.main([*options, "--resamples", "50"]) == 0
+    printed = capsys.readouterr().out
+    assert ("±" in printed) == (test == "bs")
+    assert ("(paired bootstrap)" in printed) == (test == "bs")
+
+
+@pytest.fixture
+def compounds(tmp_path) -> dict[str, Path]:
+    """Three compounds in five sentences each, and the words that translate their atoms."""
+    files = {"compound": tmp_path / "test.compound", "lexicon": tmp_path / "lexicon"}
+    files["compound"].write_text("".join(5 * f"the {n}\n" for n in ("dog", "car", "bee")))
+    files["lexicon"].write_text("the\t/\ndog\t狗\ncar\t车\nbee\t蜂\n", encoding="utf-8")
+    return files
+
+
+def test_cter_by_groups_of_five(compounds, tmp_path, capsys):
+    sources = [f"{i} saw the {n} ." for n in ("dog", "car", "bee") for i in range(5)]
+    right = [word for word in "狗车蜂" for _ in range(5)]
+    wrong = {"a": {0, 1, 5, 6, 10}, "b": {0, 2, 11}}
+    logs = [
+        write_log(
+            tmp_path / f"{name}.log",
+            sources,
+            None,
+            ["马" if i in ids else f"看 见 {word}" for i, word in enumerate(right)],
+        )
+        for name, ids in wrong.items()
+    ]
+    flags = [f"--{name}={path}" for name, path in compounds.items()]
+    options = [*map(str, logs), "--metric", "cter", *flags, "--json"]
+    assert compare.main(options) == 0
+    found = json.loads(capsys.readouterr().out)
+    instance, aggregate = found["scores"]["instance"], found["scores"]["aggregate"]
+    for name, ids in wrong.items():
+        rates = cter.rates([i in ids for i in range(15)])
+        assert instance[name] == pytest.approx(rates.instance)
+        assert aggregate[name] == pytest.approx(rates.aggregate)
+    # by group, A has 2, 2 and 1 wrong lines, B has 2, 0 and 1
+    assert (instance["a_higher"], instance["b_higher"], instance["n"]) == (1, 0, 3)
+    assert (aggregate["a_higher"], aggregate["b_higher"], aggregate["n"]) == (1, 0, 3)
+    assert instance["p_value"] == 1  # one toss
+    assert "|rules:published|lexicon:" in found["signature"] and "|n:15|" in found["signature"]
+    assert compare.main([*options, "--strict"]) == 0
+    assert "|rules:strict|" in capsys.readouterr().out
+
+
+def test_errors_are_one_sentence(tiny_log, better, compounds, tmp_path, capsys):
+    def message(*options: object) -> str:
+        assert compare.main([str(option) for option in options]) == 1
+        out, message = capsys.readouterr()
+        assert out == "" and message.count("\n") == 1 and message.startswith("compgen-compare: ")
+        return message
+
+    found = generate_log.read(tiny_log)
+    sources = ["kiki", *found.sources[1:]]
+    other = write_log(tmp_path / "other.log", sources, found.targets, found.hypotheses)
+    assert (
+        f"{tiny_log} and {other} are not about the same sentences: the source of id 0 is "
+        f"{found.sources[0]!r} in the one and 'kiki' in the other" in message(tiny_log, other)
+    )
+    targets = [*found.targets[:9], "KIKI", *found.targets[10:]]
+    other = write_log(tmp_path / "other.log", found.sources, targets, found.hypotheses)
+    assert "the reference of id 9 is " in message(tiny_log, other)
+    texts = (found.sources[:30], found.targets[:30], found.hypotheses[:30])
+    other = write_log(tmp_path / "other.log", *texts)
+    assert f"has 37 sentences and {other} has 30" in message(tiny_log, other)
+    other = write_log(tmp_path / "other.log", found.sources, None, found.hypotheses)
+    assert f"{other}: it has no references" in message(tiny_log, other)
+    assert "absent: No such file" in message(tiny_log, tmp_path / "absent")
+    assert "say --compound FILE and --lexicon FILE" in message(tiny_log, better, "--metric", "cter")
+    flags = [f"--{name}={path}" for name, path in compounds.items()]
+    files = f"{tiny_log} and {compounds['compound']}: "
+    assert files in message(tiny_log, better, "--metric", "cter", *flags)
+
+
+@pytest.mark.parametrize(
+    ("flag", "said"),
+    [
+        ("--seed=0", "argument --seed: 0 is not at least 1"),
+        ("--resamples=0", "argument --resamples: 0 is not at least 1"),
+        ("--test=ar", "--test ar is for BLEU only"),
+    ],
+)
+def test_flags_without_meaning_are_refused(flag, said, capsys):
+    with pytest.raises(SystemExit, match="2"):
+        compare.main(["a", "b", flag])
+    assert said in capsys.readouterr().err

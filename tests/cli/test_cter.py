@@ -1,0 +1,156 @@
+"""``compgen-cter`` on logs and on aligned files."""
+
+import csv
+import json
+import time
+
+import pytest
+
+from compgen_fairseq.cli import cter
+
+COMPOUNDS = 5 * ["the dog"] + 5 * ["saw every car he liked"]
+HYPOTHESES = [*["有 狗 。"] * 4, "有 猫 。", *["他 看 了 他喜@@ 欢的 每@@ 辆 车 。"] * 5]
+LEXICON = "the\t/\ndog\t狗\nsaw\t看\nevery\t每\ncar\t车\nmod0\t他喜欢的\n"
+
+
+@pytest.fixture
+def files(tmp_path, monkeypatch):
+    """The flags that name the input: a log's, and those of two aligned files."""
+    monkeypatch.delenv("COMPGEN_DATA", raising=False)
+    sources = [f"{compound} was here ." for compound in COMPOUNDS]
+    pairs = list(enumerate(zip(sources, HYPOTHESES, strict=True)))
+    texts = {
+        "lexicon": LEXICON,
+        "compound": lines(COMPOUNDS),
+        "source": lines(sources),
+        "hypothesis": lines(HYPOTHESES),
+        "log": lines(
+            [
+                *(f"S-{i}\t{source}\nH-{i}\t-0.5\t{text}" for i, (source, text) in pairs[::-1]),
+                "2026-01-01 00:00:00 | INFO | fairseq_cli.generate | Translated 10 sentences (9)",
+            ]
+        ),
+    }
+    for name, text in texts.items():
+        (tmp_path / name).write_text(text)
+    names = {name: [f"--{name}", str(tmp_path / name)] for name in texts}
+    rules = names["compound"] + names["lexicon"]
+    return tmp_path, names["log"] + rules, names["source"] + names["hypothesis"] + rules
+
+
+def lines(items):
+    return "".join(f"{item}\n" for item in items)
+
+
+def test_a_log_and_aligned_files_give_the_same(files, capsys):
+    _, log, aligned = files
+    printed = []
+    for flags in (log, aligned):
+        assert cter.main([*flags, "--json"]) == 0
+        printed.append(json.loads(capsys.readouterr().out))
+    assert printed[0] == printed[1]
+    score = printed[0]
+    assert score["signature"].startswith("metric:cter|case:mixed|rules:published|lexicon:")
+    assert "|n:10|version:" in score["signature"]
+    assert (score["metric"], score["instance"], score["aggregate"], score["n"]) == (
+        *("cter", 10.0, 50.0, 10),
+    )
+    assert score["groups"] == {
+        "type": {
+            "NP": {"instance": 20.0, "aggregate": 100.0, "n": 5},
+            "VP": {"instance": 0.0, "aggregate": 0.0, "n": 5},
+        },
+        "compound_length": {
+            "2": {"instance": 20.0, "aggregate": 100.0, "n": 5},
+            "5": {"instance": 0.0, "aggregate": 0.0, "n": 5},
+        },
+        "context_length": {"0-4": {"instance": 10.0, "aggregate": 50.0, "n": 10}},
+        "modifier": {
+            "with": {"instance": 0.0, "aggregate": 0.0, "n": 5},
+            "without": {"instance": 20.0, "aggregate": 100.0, "n": 5},
+        },
+    }
+
+
+def test_table_and_verdicts(files, capsys):
+    folder, log, _ = files
+    assert cter.main([*log, "--per-line", str(folder / "verdicts.tsv")]) == 0
+    table = capsys.readouterr().out.splitlines()
+    assert table[1].split() == ["all", "10.00", "50.00", "10"]
+    assert ["NP", "20.00", "100.00", "5"] in [row.split() for row in table]
+    assert table[-1].startswith("metric:cter|")
+    with open(folder / "verdicts.tsv", newline="") as file:
+        rows = list(csv.DictReader(file, delimiter="\t"))
+    assert [row["error"] for row in rows] == list("0000100000")
+    assert rows[4] == {
+        "id": "4",
+        "type": "NP",
+        "source": "the dog was here .",
+        "compound": "the dog",
+        "hypothesis": "有 猫 。",
+        "error": "1",
+        "failed": "atom:N:dog",
+    }
+
+
+def test_strict_says_so(files, capsys):
+    folder, _, aligned = files
+    (folder / "hypothesis").write_text(lines([*["有 热狗 。"] * 5, *HYPOTHESES[5:]]))
+    assert cter.main([*aligned, "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)["instance"] == 0.0
+    assert cter.main([*aligned, "--json", "--strict"]) == 0
+    score = json.loads(capsys.readouterr().out)
+    assert score["instance"] == 50.0 and "|rules:strict|" in score["signature"]
+
+
+def refusal(flags, capsys):
+    """The one sentence with which the command refuses its input."""
+    assert cter.main(flags) == 1
+    out, message = capsys.readouterr()
+    assert out == "" and message.count("\n") == 1 and message.startswith("compgen-cter: ")
+    return message
+
+
+@pytest.mark.parametrize(
+    ("name", "old", "new", "message"),
+    [
+        ("log", "S-3\tthe dog was here .\nH-3\t-0.5\t有 狗 。\n", "", "log: it is not one output"),
+        ("compound", "the dog\n", "the cat\n", "compound, line 1: 'cat' in the compound 'the cat'"),
+        ("compound", "the dog\n", "", "compound: 9 lines are not groups of 5"),
+        ("compound", "the dog\n", "the car\n", "compound, line 2: 'the dog' is not the compound"),
+        ("log", "S-2\tthe dog", "S-2\tthe car", "line 3: the compound 'the dog' is not in the"),
+        ("lexicon", "dog\t狗\n", "", "compound, line 1: 'dog' is not in the lexicon"),
+        ("lexicon", "dog\t狗\n", "dog 狗\n", "lexicon, line 2: not an atom, a tab and its"),
+    ],
+)
+def test_input_that_cannot_be_scored(name, old, new, message, files, capsys):
+    folder, log, _ = files
+    text = (folder / name).read_text()
+    assert old in text
+    (folder / name).write_text(text.replace(old, new, 1))
+    verdicts = folder / "verdicts.tsv"
+    said = refusal([*log, "--per-line", str(verdicts)], capsys)
+    assert message in said and f" {folder}/" in said
+    assert not verdicts.exists()
+
+
+def test_flags_that_do_not_fit(files, capsys):
+    folder, log, aligned = files
+    both = "say --log LOG, or --source FILE and --hypothesis FILE\n"
+    assert both in refusal([*log, *aligned], capsys)
+    assert both in refusal(aligned[2:], capsys)
+    assert both in refusal(log[2:], capsys)
+    assert "say --compound FILE, or set COMPGEN_DATA to the folder" in refusal(log[:2], capsys)
+    assert "nowhere: No such file" in refusal([*aligned, "--source", "nowhere"], capsys)
+    target = folder / "no" / "verdicts.tsv"
+    assert f"{target}: No such file" in refusal([*log, "--per-line", str(target)], capsys)
+
+
+def test_the_whole_test_set_by_default(compgen_data, capsys):
+    test = str(compgen_data / "cognition/data/cg-test/cg-test")
+    start = time.process_time()
+    assert cter.main(["--source", f"{test}.en", "--hypothesis", f"{test}.zh", "--json"]) == 0
+    assert time.process_time() - start < 2
+    score = json.loads(capsys.readouterr().out)
+    assert score["instance"] == pytest.approx(100 * 283 / 10800)
+    assert score["aggregate"] == pytest.approx(100 * 212 / 2160)

@@ -1,0 +1,221 @@
+"""prepare/cognition.sh, run as a user runs it."""
+
+import hashlib
+import json
+import os
+import random
+import shutil
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+SCRIPT = Path(__file__).parents[2] / "prepare" / "cognition.sh"
+WORDS = {"dog": "狗", "car": "汽车", "liked": "喜欢", "saw": "看见", "big": "大", "all": "大家"}
+SIZES = {"train": 60, "valid": 12, "test": 8}  # in the publisher's layout
+
+pytestmark = pytest.mark.skipif(
+    os.name != "posix", reason="prepare/cognition.sh is a bash script, run on POSIX systems"
+)
+
+
+def run(*arguments: object, **environment: str) -> subprocess.CompletedProcess[str]:
+    env = {key: value for key, value in os.environ.items() if key != "COMPGEN_DATA"}
+    return subprocess.run(
+        [str(SCRIPT), *map(str, arguments)],
+        env={**env, "PYTHON": sys.executable, **environment},
+        capture_output=True,
+        text=True,
+        timeout=300,
+        check=False,
+    )
+
+
+def read(path: Path) -> list[str]:
+    return path.read_text(encoding="utf-8").splitlines()
+
+
+def contents(folder: Path) -> dict[str, bytes]:
+    return {
+        str(path.relative_to(folder)): path.read_bytes()
+        for path in sorted(folder.rglob("*"))
+        if path.is_file()
+    }
+
+
+@pytest.fixture(scope="module")
+def clone(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A small CoGnition in the publisher's layout, and the checksums of its files in ``sums``."""
+    folder = tmp_path_factory.mktemp("CoGnition")
+    draw = random.Random(1)
+    files: dict[str, list[str]] = {"eval/lexicon": ["dog\t狗"]}
+
+    def add(prefix: str, size: int, space: str = " ") -> None:
+        sentences = [draw.choices(list(WORDS), k=draw.randint(2, 6)) for _ in range(size)]
+        files[f"{prefix}.en"] = [" ".join(sentence) for sentence in sentences]
+        files[f"{prefix}.zh"] = [space.join(WORDS[w] for w in sentence) for sentence in sentences]
+
+    for part, size in SIZES.items():
+        add(f"data/{part}", size)
+    whole = "data/cg-test/cg-test"
+    files |= {f"{whole}.{end}": [] for end in ("en", "zh", "compound")}
+    for number, kind in enumerate(("NP", "VP", "PP")):
+        add(f"data/cg-test/{kind}/{kind}", 15, space="")
+        for end in ("en", "zh"):
+            files[f"{whole}.{end}"] += files[f"data/cg-test/{kind}/{kind}.{end}"]
+        files[f"{whole}.compound"] += [f"compound {number} {i // 5}" for i in range(15)]
+    sums = []
+    for name, lines in files.items():
+        path = folder / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
+        sums.append(f"{hashlib.sha256(path.read_bytes()).hexdigest()}  {name}\n")
+    (folder / "sums").write_text("".join(sums))
+    return folder
+
+
+@pytest.fixture(scope="module")
+def arguments(clone: Path) -> list[object]:
+    return ["--from", clone, "--checksums", clone / "sums", "--valid", "cg20"]
+
+
+@pytest.fixture(scope="module")
+def prepared(arguments: list[object], tmp_path_factory: pytest.TempPathFactory) -> Path:
+    dest = tmp_path_factory.mktemp("full") / "cognition"
+    result = run(dest, *arguments)
+    assert result.returncode == 0, result.stderr
+    assert result.stdout == f"{dest}: 60 train, 5 valid, 45 test, 8 test1 pairs\n"
+    assert list(dest.parent.iterdir()) == [dest]
+    return dest
+
+
+def test_text(prepared: Path, clone: Path) -> None:
+    publisher = {"train": "train", "test1": "test", "test": "cg-test/cg-test"}
+    for subset, name in publisher.items():
+        assert read(prepared / "raw" / f"{subset}.en") == read(clone / "data" / f"{name}.en")
+        ours = read(prepared / "raw" / f"{subset}.zh")
+        theirs = read(clone / "data" / f"{name}.zh")
+        assert [x.replace("@@ ", "").replace(" ", "") for x in ours] == [
+            x.replace(" ", "") for x in theirs
+        ]
+    # the training words are few enough to be whole again after the merges, and so is CG-test
+    assert set(" ".join(read(prepared / "raw" / "test.zh")).split()) == set(WORDS.values())
+    assert read(prepared / "bpe.codes")[0].startswith("#version")
+
+
+def test_compounds_follow_their_sentences(prepared: Path, clone: Path) -> None:
+    folder = prepared / "cter"
+    assert read(folder / "test.compound") == read(clone / "data" / "cg-test" / "cg-test.compound")
+    assert read(folder / "test.type") == 15 * ["NP"] + 15 * ["VP"] + 15 * ["PP"]
+    assert (folder / "lexicon").read_bytes() == (clone / "eval" / "lexicon").read_bytes()
+
+    def rows(subset: str) -> list[tuple[str, ...]]:
+        paths = [f"raw/{subset}.en", f"raw/{subset}.zh"]
+        paths += [f"cter/{subset}.compound", f"cter/{subset}.type"]
+        return list(zip(*(read(prepared / path) for path in paths), strict=True))
+
+    start = rows("test").index(rows("valid")[0])
+    assert start % 5 == 0
+    assert rows("valid") == rows("test")[start : start + 5]
+
+
+def test_fairseq_reads_it_back(prepared: Path) -> None:
+    from fairseq.data import Dictionary, data_utils
+
+    record = json.loads((prepared / "PREPARED.json").read_text())
+    assert record["settings"]["tokens"] == "bpe"
+    assert "subword-nmt" in record["versions"]
+    for side in ("en", "zh"):
+        dictionary = Dictionary.load(str(prepared / f"dict.{side}.txt"))
+        assert len(dictionary) == record["vocabulary"][side]
+        for subset, size in record["pairs"].items():
+            prefix = str(prepared / f"{subset}.en-zh.{side}")
+            data = data_utils.load_indexed_dataset(prefix, dictionary)
+            lines = read(prepared / "raw" / f"{subset}.{side}")
+            assert [dictionary.string(line) for line in data] == lines
+            assert len(lines) == size
+
+
+def test_killed_run_is_finished_by_the_next(
+    prepared: Path, arguments: list[object], tmp_path: Path
+) -> None:
+    """Killed while fairseq-preprocess writes; then the learned codes are cut, too."""
+    killer = tmp_path / "path" / "fairseq_cli"
+    killer.mkdir(parents=True)
+    (killer / "__init__.py").touch()
+    (killer / "preprocess.py").write_text(
+        "import os, pathlib, signal, sys\n"
+        "dest = pathlib.Path(sys.argv[sys.argv.index('--destdir') + 1])\n"
+        "(dest / 'train.en-zh.en.bin').write_bytes(b'half')\n"
+        "os.kill(os.getppid(), signal.SIGKILL)\n"
+    )
+    dest = tmp_path / "new" / "cognition"
+    killed = run(dest, *arguments, PYTHONPATH=str(killer.parent))
+    assert killed.returncode == -signal.SIGKILL
+    work = dest.parent / ".cognition.preparing"
+    assert list(dest.parent.iterdir()) == [work]
+    assert list(work.glob("data-*/train.en-zh.en.bin"))
+    codes = (work / "bpe.codes").read_bytes()
+    (work / "bpe.codes").write_bytes(codes[: len(codes) // 2])
+
+    assert run(dest, *arguments).returncode == 0
+    assert list(dest.parent.iterdir()) == [dest]
+    assert contents(dest) == contents(prepared)
+
+
+def refused(result: subprocess.CompletedProcess[str], message: str, code: int = 1) -> bool:
+    return (
+        result.returncode == code
+        and message in result.stderr
+        and result.stderr.count("\n") == 1
+        and result.stdout == ""
+    )
+
+
+def test_training_set_without_checksum(compgen_data: Path, tmp_path: Path) -> None:
+    """Official files with a training set of the wrong size, or without any."""
+    data = tmp_path / "data"
+    shutil.copytree(compgen_data / "cognition", data / "cognition")
+    dest = tmp_path / "new" / "cognition"
+    result = run(dest, COMPGEN_DATA=str(data))
+    assert refused(result, "cognition/data/train.en is missing")
+    for side in ("en", "zh"):
+        source = data / "cognition" / "data" / f"valid.{side}"
+        shutil.copyfile(source, source.with_name(f"train.{side}"))
+    result = run(dest, COMPGEN_DATA=str(data))
+    assert refused(result, "train.en has 10000 lines, not the publisher's 196246")
+    assert not dest.exists()
+    result = run(dest)  # nothing at hand: known files would be downloaded, these are not
+    assert refused(result, "data/train.en has no known checksum")
+
+
+def test_truncated_file_is_refused(clone: Path, arguments: list[object], tmp_path: Path) -> None:
+    copy = tmp_path / "copy"
+    shutil.copytree(clone, copy)
+    path = copy / "data" / "cg-test" / "cg-test.zh"
+    path.write_bytes(path.read_bytes()[:-1])
+    result = run(tmp_path / "cognition", *arguments, "--from", copy)
+    assert refused(result, f"{path} is not the publisher's file: it is truncated")
+    assert list(tmp_path.iterdir()) == [copy]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "message"),
+    [
+        (("--tokens", "char"), 2, "invalid choice: 'char'"),
+        (("--seed", "2"), 2, "--seed goes with --valid cg20"),
+        (("--low-resource", "--from", "/nowhere"), 1, "/nowhere/data/valid.en is missing"),
+    ],
+)
+def test_errors(arguments: tuple[str, ...], code: int, message: str, tmp_path: Path) -> None:
+    assert refused(run(tmp_path / "cognition", *arguments), message, code)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_help() -> None:
+    result = run("--help")
+    assert result.returncode == 0
+    assert "cter/test.compound" in result.stdout
+    assert "--low-resource" in result.stdout

@@ -1,0 +1,151 @@
+"""prepare/cogs.sh, run as a user runs it."""
+
+import hashlib
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+SCRIPT = Path(__file__).parents[2] / "prepare" / "cogs.sh"
+SUBSETS = {"train": "train", "valid": "dev", "test": "gen", "test1": "test"}
+
+pytestmark = pytest.mark.skipif(
+    os.name != "posix", reason="prepare/cogs.sh is a bash script, run on POSIX systems"
+)
+
+
+def run(*arguments: object, **environment: str) -> subprocess.CompletedProcess[str]:
+    env = {key: value for key, value in os.environ.items() if key != "COMPGEN_DATA"}
+    return subprocess.run(
+        [str(SCRIPT), *map(str, arguments)],
+        env={**env, "PYTHON": sys.executable, **environment},
+        capture_output=True,
+        text=True,
+        timeout=300,
+        check=False,
+    )
+
+
+@pytest.fixture(scope="module")
+def clone(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A small COGS in the publisher's layout, and the checksums of its files in ``sums``."""
+    folder = tmp_path_factory.mktemp("COGS")
+    (folder / "data").mkdir()
+    sums = []
+    for part, names in {"train": 40, "dev": 6, "test": 5, "gen": 25}.items():
+        case = "cp_recursion" if part == "gen" else "in_distribution"
+        lines = [
+            f"Zoe{i} saw the cat .\t* cat ( x _ 3 ) ; see . agent ( x _ 1 , Zoe{i} )\t{case}\n"
+            for i in range(names)
+        ]
+        path = folder / "data" / f"{part}.tsv"
+        path.write_text("".join(lines))
+        sums.append(f"{hashlib.sha256(path.read_bytes()).hexdigest()}  ./data/{part}.tsv\n")
+    (folder / "sums").write_text("".join(sums))
+    return folder
+
+
+def test_folder_is_complete_and_read_by_fairseq(clone: Path, tmp_path: Path) -> None:
+    from fairseq.data import Dictionary, data_utils
+
+    dest = tmp_path / "cogs"
+    arguments = (dest, "--from", clone, "--checksums", clone / "sums", "--valid", "gen20")
+    result = run(*arguments)
+    assert result.returncode == 0, result.stderr
+    assert result.stdout == f"{dest}: 40 train, 5 valid, 25 test, 5 test1 pairs\n"
+    assert list(tmp_path.iterdir()) == [dest]
+    record = json.loads((dest / "PREPARED.json").read_text())
+    assert record["command"].startswith("prepare/cogs.sh DEST --valid gen20 --seed 1 --checksums")
+    assert record["pairs"] == {"train": 40, "valid": 5, "test": 25, "test1": 5}
+    assert set(record["inputs"]) == {f"data/{part}.tsv" for part in SUBSETS.values()}
+
+    text = {}
+    for side in ("en", "lf"):
+        dictionary = Dictionary.load(str(dest / f"dict.{side}.txt"))
+        assert len(dictionary) == record["vocabulary"][side]
+        for subset in SUBSETS:
+            text[subset, side] = (dest / "raw" / f"{subset}.{side}").read_text().splitlines()
+            prefix = str(dest / f"{subset}.en-lf.{side}")
+            data = data_utils.load_indexed_dataset(prefix, dictionary)
+            assert [dictionary.string(line) for line in data] == text[subset, side]
+    lines = (clone / "data" / "gen.tsv").read_text().splitlines()
+    cases = (dest / "cases" / "test.case").read_text().splitlines()
+    rows = zip(text["test", "en"], text["test", "lf"], cases, strict=True)
+    assert ["\t".join(row) for row in rows] == lines
+    assert set(text["valid", "en"]) < set(text["test", "en"])
+    assert (dest / "cases" / "valid.case").read_text() == 5 * "cp_recursion\n"
+
+    again = run(*arguments)
+    assert again.returncode == 0
+    assert "already prepared" in again.stdout
+    assert run(*arguments, "--seed", 2).returncode == 1
+    (dest / "test1.en-lf.lf.bin").write_bytes(b"cut")
+    broken = run(*arguments)
+    assert broken.returncode == 1
+    assert "test1.en-lf.lf.bin is missing or changed" in broken.stderr
+
+
+def refused(result: subprocess.CompletedProcess[str], message: str, code: int = 1) -> bool:
+    return (
+        result.returncode == code
+        and message in result.stderr
+        and result.stderr.count("\n") == 1
+        and result.stdout == ""
+    )
+
+
+def test_foreign_and_truncated_files_are_refused(clone: Path, tmp_path: Path) -> None:
+    dest = tmp_path / "new" / "cogs"
+    result = run(dest, "--from", clone)
+    assert refused(result, "train.tsv is not the publisher's file")
+    copy = tmp_path / "copy"
+    (copy / "data").mkdir(parents=True)
+    for path in (clone / "data").iterdir():
+        (copy / "data" / path.name).write_bytes(path.read_bytes())
+    path = copy / "data" / "gen.tsv"
+    path.write_bytes(path.read_bytes()[:-30])
+    arguments = (dest, "--from", copy, "--checksums", clone / "sums")
+    assert refused(run(*arguments), f"{path} is not the publisher's file: it is truncated")
+    path.unlink()
+    assert refused(run(*arguments), f"{path} is missing")
+    assert list((tmp_path / "new").iterdir()) == []
+
+
+def test_truncated_official_file_is_refused(compgen_data: Path, tmp_path: Path) -> None:
+    (tmp_path / "cogs" / "data").mkdir(parents=True)
+    for path in (compgen_data / "cogs" / "data").glob("*.tsv"):
+        text = path.read_bytes()
+        (tmp_path / "cogs" / "data" / path.name).write_bytes(
+            text[: len(text) // 2] if path.name == "gen.tsv" else text
+        )
+    result = run(tmp_path / "dest", COMPGEN_DATA=str(tmp_path))
+    assert refused(result, "cogs/data/gen.tsv is not the publisher's file")
+    assert [path.name for path in tmp_path.iterdir()] == ["cogs"]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "message"),
+    [
+        (("--valid", "gen"), 2, "invalid choice: 'gen'"),
+        (("--seed", "2"), 2, "--seed goes with --valid gen20"),
+        (("--from", "/nowhere"), 1, "/nowhere/data/train.tsv is missing"),
+        (("--checksums", "/nowhere"), 1, "/nowhere is missing"),
+    ],
+)
+def test_errors(arguments: tuple[str, ...], code: int, message: str, tmp_path: Path) -> None:
+    assert refused(run(tmp_path / "cogs", *arguments), message, code)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_wrong_python(tmp_path: Path) -> None:
+    assert refused(run(tmp_path / "cogs", PYTHON="no-such-python"), "set PYTHON")
+
+
+def test_help() -> None:
+    result = run("--help")
+    assert result.returncode == 0
+    assert "cases/test.case" in result.stdout
+    assert "--checksums" in result.stdout

@@ -1,0 +1,108 @@
+"""Syntactic Attention through the real fairseq commands."""
+
+import re
+
+import pytest
+import torch
+from fairseq.checkpoint_utils import load_checkpoint_to_cpu, load_model_ensemble_and_task
+from fairseq.data.data_utils import collate_tokens
+
+import compgen_fairseq  # noqa: F401
+from compgen_fairseq.models.syntactic_attention import SyntacticAttentionModel
+from compgen_fairseq.scoring import generate_log
+
+SIZES = "--encoder-embed-dim=12 --encoder-hidden-size=24 --semantic-dim=16 --dropout=0.1".split()
+
+
+@pytest.fixture(scope="module")
+def trained(tiny_data, plugin, tmp_path_factory, run):
+    """The folder of a model trained with the project's task and criterion, and the log."""
+    folder = tmp_path_factory.mktemp("syntactic")
+    log = run(
+        *("fairseq_cli.train", tiny_data, *plugin, "--arch", "syntactic_attention_scan", *SIZES),
+        *("--task", "compgen_translation", "--repeated-pairs", "spread", "--eval-exact-match"),
+        *("--criterion", "structural_cross_entropy", "--optimizer", "adam", "--lr", 0.01),
+        *("--clip-norm", 5, "--max-tokens", 200, "--max-epoch", 25, "--seed", 1),
+        *("--save-dir", folder, "--no-epoch-checkpoints"),
+    )
+    return folder, log
+
+
+@pytest.fixture(scope="module")
+def generated(trained, tiny_data, plugin, run):
+    """What fairseq-generate, with its default task and beam, says about the test set."""
+    flags = ("--path", trained[0] / "checkpoint_last.pt", "--print-alignment", "hard")
+    log = run("fairseq_cli.generate", tiny_data, *plugin, *flags)
+    return log, generate_log.parse(log.splitlines(keepends=True))
+
+
+def test_it_learns_a_word_by_word_code(trained, generated):
+    values = [float(v) for v in re.findall(r"exact_match ([\d.]+)", trained[1])]
+    assert len(values) == 25 and values[-1] > 50
+    assert "structural" not in " ".join(re.findall(r"train \|.*", trained[1]))
+    log, parsed = generated
+    pairs = list(zip(parsed.sources, parsed.hypotheses, strict=True))
+    assert len(pairs) == 37
+    assert sum(h == s.upper() for s, h in pairs) > 18
+
+
+def test_the_alignment_is_the_words_own_order(generated):
+    log, parsed = generated
+    alignments = dict(re.findall(r"^A-(\d+)\t(.*)$", log, re.MULTILINE))
+    right = total = 0
+    for i, (source, hypothesis) in enumerate(zip(parsed.sources, parsed.hypotheses, strict=True)):
+        if hypothesis == source.upper():
+            pairs = [f"{k}-{k}" for k in range(len(source.split()))]
+            total += len(pairs)
+            right += len(set(pairs) & set(alignments[str(i)].split()))
+    assert total > 0 and right / total > 0.9
+
+
+def test_interactive_and_from_pretrained_answer_like_generate(
+    trained, generated, tiny_data, plugin, run
+):
+    path = trained[0] / "checkpoint_last.pt"
+    _, parsed = generated
+    log = run(
+        *("fairseq_cli.interactive", tiny_data, *plugin, "--path", path),
+        *("--buffer-size", 64, "--max-tokens", 200),
+        input=(tiny_data.parent / "test.src").read_text(),
+    )
+    assert generate_log.parse(log.splitlines(keepends=True)).hypotheses == parsed.hypotheses
+    hub = SyntacticAttentionModel.from_pretrained(str(path.parent), path.name, str(tiny_data))
+    known = [i for i, source in enumerate(parsed.sources) if "<unk>" not in source][:8]
+    translations = hub.translate([parsed.sources[i] for i in known], beam=5)
+    assert translations == [parsed.hypotheses[i] for i in known]
+
+
+def test_a_loaded_checkpoint_searches_greedily_as_one_pass_says(trained, tiny_data, plugin, run):
+    path = trained[0] / "checkpoint_best.pt"
+    log = run("fairseq_cli.generate", tiny_data, *plugin, "--path", path, "--beam", 1)
+    hypotheses = generate_log.parse(log.splitlines(keepends=True)).hypotheses
+    (model,), _, task = load_model_ensemble_and_task([str(path)], {"data": str(tiny_data)})
+    model.eval()
+    words, symbols = task.source_dictionary, task.target_dictionary
+    lines = (tiny_data.parent / "test.src").read_text().splitlines()
+    tokens = [words.encode_line(line, add_if_not_exist=False).long() for line in lines]
+    source = collate_tokens(tokens, words.pad(), left_pad=True)
+    logits, _ = model(source, None, torch.full((len(lines), 40), symbols.eos()))
+    for hypothesis, best in zip(hypotheses, logits.argmax(-1).tolist(), strict=True):
+        assert hypothesis == symbols.string(best[: best.index(symbols.eos())])
+
+
+def test_fairseqs_own_task_and_criterions_with_every_ablation(tiny_data, plugin, tmp_path, run):
+    flags = "--rnn gru --sequential-semantics --syntax-action --semantic-mlp --decoder-layers 2"
+    for criterion in ("cross_entropy", "label_smoothed_cross_entropy --label-smoothing 0.1"):
+        log = run(
+            *("fairseq_cli.train", tiny_data, *plugin, "--arch", "syntactic_attention", *SIZES),
+            *(*flags.split(), "--criterion", *criterion.split(), "--optimizer", "adam"),
+            *("--lr", 0.01, "--max-tokens", 400, "--max-epoch", 2, "--no-epoch-checkpoints"),
+            *("--save-dir", tmp_path / criterion.split()[0]),
+        )
+        first, last = (float(v) for v in re.findall(r"valid on .* \| loss ([\d.]+)", log))
+        assert last < first
+    state = load_checkpoint_to_cpu(str(tmp_path / "cross_entropy" / "checkpoint_last.pt"))
+    assert state["model"]["encoder.sequence.forwards.weight_ih_l0"].shape == (3 * 8, 16)
+    paths = ":".join(str(f) for f in sorted(tmp_path.glob("*/checkpoint_last.pt")))
+    log = run("fairseq_cli.generate", tiny_data, *plugin, "--path", paths, "--beam", 3)
+    assert len(generate_log.parse(log.splitlines(keepends=True)).hypotheses) == 37

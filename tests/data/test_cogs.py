@@ -1,0 +1,40 @@
+"""COGS: its files, its cases, its vocabulary."""
+
+from collections import Counter
+from pathlib import Path
+
+import pytest
+
+from compgen_fairseq.data import cogs
+from compgen_fairseq.data.prepared import PrepareError, fifth
+
+LINE = "Zoe thought .\tthink . agent ( x _ 1 , Zoe )\tprim_to_subj_proper\n"
+
+
+def test_read(tmp_path: Path) -> None:
+    path = tmp_path / "gen.tsv"
+    path.write_text(LINE)
+    expected = ("Zoe thought .", "think . agent ( x _ 1 , Zoe )", "prim_to_subj_proper")
+    assert cogs.read(path) == [expected]
+
+
+@pytest.mark.parametrize("line", ["", "a\tb", "a\tb\tc\td"])
+def test_read_names_the_line(tmp_path: Path, line: str) -> None:
+    path = tmp_path / "gen.tsv"
+    path.write_text(LINE + line + "\n")
+    with pytest.raises(PrepareError, match=r"gen\.tsv, line 2 has not three fields"):
+        cogs.read(path)
+
+
+def test_sizes_and_cases(compgen_data: Path) -> None:
+    folder = compgen_data / "cogs" / "data"
+    parts = {name: cogs.read(folder / f"{name}.tsv") for name in ("train", "dev", "test", "gen")}
+    sizes = {"train": 24155, "dev": 3000, "test": 3000, "gen": 21000}
+    assert {name: len(examples) for name, examples in parts.items()} == sizes
+    cases = Counter(example.case for example in parts["gen"])
+    assert len(cases) == 21
+    assert set(cases.values()) == {1000}
+    assert len(fifth(parts["gen"])) == 4200
+    # Jiang, Zhou & Bansal (2024), appendix B.2: 747 and 687 with four special tokens
+    for side, types in {"sentence": 743, "logical_form": 683}.items():
+        assert len({w for e in parts["train"] for w in getattr(e, side).split(" ")}) == types

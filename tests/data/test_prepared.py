@@ -1,0 +1,219 @@
+"""Prepared folders: known again or refused, made whole or not at all, steps that outlive a kill."""
+
+import json
+import signal
+import subprocess
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+
+import pytest
+
+from compgen_fairseq.data import prepared
+from compgen_fairseq.data.prepared import Preparation, PrepareError
+
+SETTINGS = {"valid": "dev", "seed": None}
+LIGHT = Path(__file__).parents[2] / "compgen_fairseq" / "data" / "__main__.py"
+
+
+def make(dest: Path, settings: Mapping[str, object] = SETTINGS) -> Preparation:
+    return Preparation("prepare/some.sh", dest, settings)
+
+
+@pytest.fixture
+def done(tmp_path: Path) -> Path:
+    """A folder as a finished run leaves it, as far as ``done`` looks at it."""
+    folder = tmp_path / "done"
+    prepared.write_lines(folder / "raw" / "train.en", ["a", "b"])
+    record = {
+        "command": "prepare/some.sh DEST --valid dev",
+        "settings": SETTINGS,
+        "sha256": prepared.checksums(folder),
+    }
+    (folder / "PREPARED.json").write_text(json.dumps(record))
+    return folder
+
+
+def test_done(done: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / "empty").mkdir()
+    assert not make(tmp_path / "empty").done()
+    assert not make(tmp_path / "new" / "folder").done()
+    assert capsys.readouterr().out == ""
+    assert make(done).done()
+    assert "is already prepared" in capsys.readouterr().out
+
+
+def test_done_refuses_other_settings(done: Path) -> None:
+    with pytest.raises(PrepareError, match=r"with other settings, .*dev"):
+        make(done, {**SETTINGS, "seed": 2}).done()
+
+
+@pytest.mark.parametrize("change", ["truncate", "change", "remove"])
+def test_done_names_a_file_that_is_not_as_it_was(done: Path, change: str) -> None:
+    path = done / "raw" / "train.en"
+    match change:
+        case "truncate":
+            path.write_text("a\n")
+        case "change":
+            path.write_text("a\nc\n")
+        case "remove":
+            path.unlink()
+    with pytest.raises(PrepareError, match=r"train\.en is missing or changed"):
+        make(done).done()
+
+
+def test_done_refuses_what_is_not_prepared(tmp_path: Path) -> None:
+    (tmp_path / "file").touch()
+    (tmp_path / "notes").mkdir()
+    (tmp_path / "notes" / "mine.txt").touch()
+    for name in ("file", "notes"):
+        with pytest.raises(PrepareError, match="not prepared by this script"):
+            make(tmp_path / name).done()
+
+
+def test_done_refuses_what_another_script_prepared(done: Path) -> None:
+    with pytest.raises(PrepareError, match="not prepared by this script"):
+        Preparation("prepare/other.sh", done, SETTINGS).done()
+
+
+def test_error_leaves_nothing_but_finished_steps(tmp_path: Path) -> None:
+    dest = tmp_path / "dest"
+    with pytest.raises(RuntimeError), make(dest) as work:
+        prepared.write_lines(work.raw / "train.en", ["half"])
+        raise RuntimeError
+    assert list(tmp_path.iterdir()) == []
+
+    def fail(path: Path) -> None:
+        path.write_text("half")
+        raise RuntimeError
+
+    with pytest.raises(RuntimeError), make(dest) as work:
+        work.step("codes", lambda path: path.write_text("all"))
+        work.step("text", fail)
+    assert [path.name for path in tmp_path.iterdir()] == [".dest.preparing"]
+    names = {path.name for path in (tmp_path / ".dest.preparing").iterdir()}
+    assert names == {"codes", "codes.done"}
+
+
+def test_step_is_used_again_only_if_it_is_the_same_and_whole(tmp_path: Path) -> None:
+    made = []
+
+    def write(path: Path) -> None:
+        path.mkdir()
+        (path / "a").write_text("text")
+        made.append(path)
+
+    def times(key: object = None) -> int:
+        with make(tmp_path / "dest") as work:
+            assert (work.step("codes", write, key) / "a").read_text() == "text"
+        return len(made)
+
+    folder = tmp_path / ".dest.preparing"
+    assert times() == 1
+    assert times() == 1
+    assert times(key={"merges": 2}) == 2
+    (folder / "codes" / "a").write_text("tex")
+    assert times(key={"merges": 2}) == 3
+    (folder / "codes" / "b").write_text("more")
+    assert times(key={"merges": 2}) == 4
+    (folder / "codes.done").write_text('{"key": {"mer')
+    assert times(key={"merges": 2}) == 5
+    (folder / "codes" / "a").unlink()
+    assert times(key={"merges": 2}) == 6
+    assert times(key={"merges": 2}) == 6
+
+
+def test_killed_run(tmp_path: Path) -> None:
+    """Killed in its second step: the first is used again, the second and the data are not."""
+    program = f"""
+import os, runpy, signal
+runpy.run_path({str(LIGHT)!r}, run_name="light")
+from collections.abc import Mapping
+from pathlib import Path
+from compgen_fairseq.data import prepared
+
+def half(path):
+    path.write_text("half")
+    os.kill(os.getpid(), signal.SIGKILL)
+
+with prepared.Preparation("prepare/some.sh", Path("dest"), {SETTINGS!r}) as work:
+    work.step("first", lambda path: path.write_text("killed run"))
+    prepared.write_lines(work.raw / "train.en", ["half"])
+    work.step("second", half)
+"""
+    killed = subprocess.run([sys.executable, "-c", program], cwd=tmp_path, check=False, timeout=60)
+    assert killed.returncode == -signal.SIGKILL
+    assert [path.name for path in tmp_path.iterdir()] == [".dest.preparing"]
+    names = {path.name for path in (tmp_path / ".dest.preparing").iterdir()}
+    assert {"first", "first.done", "second.partial"} < names
+    assert not make(tmp_path / "dest").done()
+    with make(tmp_path / "dest") as work:
+        assert list(work.data.rglob("*")) == [work.raw]
+        assert work.step("first", lambda path: path.write_text("new")).read_text() == "killed run"
+        assert work.step("second", lambda path: path.write_text("new")).read_text() == "new"
+
+
+def test_two_runs_at_once(tmp_path: Path) -> None:
+    with (
+        make(tmp_path / "dest"),
+        pytest.raises(PrepareError, match="another run"),
+        make(tmp_path / "dest"),
+    ):
+        pass
+    with make(tmp_path / "dest"):
+        pass
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_checksum_list(tmp_path: Path) -> None:
+    (tmp_path / "a b").write_text("a")
+    digest = prepared.sha256(tmp_path / "a b")
+    (tmp_path / "sums").write_text(f"{digest}  ./a b\n{digest} *c\n")
+    assert prepared.read_checksums(tmp_path / "sums") == {"a b": digest, "c": digest}
+    for line in ("", digest, f"{digest[1:]}  a", f"{'x' * 64}  a"):
+        (tmp_path / "sums").write_text(f"{digest}  a\n{line}\n")
+        with pytest.raises(PrepareError, match="sums, line 2 is not of the form"):
+            prepared.read_checksums(tmp_path / "sums")
+
+
+def test_check_file(tmp_path: Path) -> None:
+    path = tmp_path / "gen.tsv"
+    with pytest.raises(PrepareError, match=r"gen\.tsv is missing"):
+        prepared.check_file(path, 64 * "0")
+    path.write_text("a")
+    prepared.check_file(path, prepared.sha256(path))
+    with pytest.raises(PrepareError, match=r"gen\.tsv is not the publisher's file.*truncated"):
+        prepared.check_file(path, 64 * "0")
+
+
+def test_only_a_newline_ends_a_line(tmp_path: Path) -> None:
+    path = tmp_path / "text"
+    lines = ["a\u2028b", "c\x85d\x0c", "", "e\u3000f"]
+    prepared.write_lines(path, lines)
+    assert prepared.read_lines(path) == lines
+    assert prepared.count_lines(path) == len(lines)
+    path.write_bytes(b"a\r\nb")
+    assert prepared.read_lines(path) == ["a", "b"]
+    path.write_bytes(b"\xff\n")
+    with pytest.raises(PrepareError, match="text is not UTF-8"):
+        prepared.read_lines(path)
+
+
+def test_fifth() -> None:
+    items = list(range(104))
+    chosen = prepared.fifth(items)
+    assert len(chosen) == 20
+    assert chosen == sorted(set(chosen))
+    assert chosen == prepared.fifth(items, seed=1)
+    assert chosen != prepared.fifth(items, seed=2)
+
+
+def test_commands_start_without_fairseq() -> None:
+    program = f"""
+import runpy, sys
+runpy.run_path({str(LIGHT)!r}, run_name="light")
+import compgen_fairseq.data.cogs, compgen_fairseq.data.cognition
+import compgen_fairseq.data.prepare_scan
+assert not {{"torch", "fairseq"}} & set(sys.modules)
+"""
+    subprocess.run([sys.executable, "-c", program], check=True, timeout=60)

@@ -1,0 +1,77 @@
+"""The publishers' files: found, checked, downloaded."""
+
+import functools
+import http.server
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from compgen_fairseq.data import cognition, cogs, prepared
+from compgen_fairseq.data.fetch import FetchError
+from compgen_fairseq.data.prepared import PrepareError
+from compgen_fairseq.data.publisher import collect
+
+
+class Quiet(http.server.SimpleHTTPRequestHandler):
+    def log_message(self, *_: object) -> None:
+        pass
+
+
+@pytest.fixture
+def repository(tmp_path: Path) -> Iterator[tuple[Path, str]]:
+    """A publisher's repository with one file, ``data/a``, and where it is served."""
+    folder = tmp_path / "repository"
+    prepared.write_lines(folder / "data" / "a", ["text"])
+    handler = functools.partial(Quiet, directory=str(folder))
+    with http.server.ThreadingHTTPServer(("127.0.0.1", 0), handler) as server:
+        thread = threading.Thread(target=server.serve_forever)
+        thread.start()
+        yield folder, f"http://127.0.0.1:{server.server_port}"
+        server.shutdown()
+        thread.join()
+
+
+def test_order_of_places(
+    repository: tuple[Path, str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder, url = repository
+    files = {"data/a": prepared.sha256(folder / "data" / "a")}
+    downloads = tmp_path / "downloads"
+    monkeypatch.setenv("COMPGEN_DATA", str(tmp_path))
+    # the user's folder, then COMPGEN_DATA, then the publisher
+    assert collect("set", files, url, downloads, folder) == {"data/a": folder / "data" / "a"}
+    assert collect("repository", files, url, downloads, None) == {"data/a": folder / "data" / "a"}
+    assert not downloads.exists()
+    assert collect("set", files, url, downloads, None) == {"data/a": downloads / "data" / "a"}
+    assert (downloads / "data" / "a").read_text() == "text\n"
+
+
+def test_wrong_files_are_named(
+    repository: tuple[Path, str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder, url = repository
+    monkeypatch.delenv("COMPGEN_DATA", raising=False)
+    downloads = tmp_path / "downloads"
+    with pytest.raises(PrepareError, match="data/a is not the publisher's file"):
+        collect("set", {"data/a": 64 * "0"}, url, downloads, folder)
+    with pytest.raises(PrepareError, match="data/b is missing"):
+        collect("set", {"data/b": None}, url, downloads, folder)
+    with pytest.raises(FetchError, match="SHA-256"):
+        collect("set", {"data/a": 64 * "0"}, url, downloads, None)
+    assert [path for path in downloads.rglob("*") if path.is_file()] == []
+
+
+def test_unchecked_files_are_not_downloaded(
+    repository: tuple[Path, str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("COMPGEN_DATA", raising=False)
+    with pytest.raises(PrepareError, match=r"data/a has no known checksum.*--from"):
+        collect("set", {"data/a": None}, repository[1], tmp_path / "downloads", None)
+    assert not (tmp_path / "downloads").exists()
+
+
+def test_official_files(compgen_data: Path, tmp_path: Path) -> None:
+    collect("cogs", cogs.OFFICIAL, "no address", tmp_path, None)
+    collect("cognition", cognition.OFFICIAL, "no address", tmp_path, None)

@@ -1,0 +1,296 @@
+"""Meanings without context, equal ways to decode, and no trace of padding or neighbours."""
+
+import argparse
+from dataclasses import fields
+from types import SimpleNamespace
+
+import pytest
+import torch
+from fairseq.data import Dictionary
+from fairseq.data.language_pair_dataset import collate
+from fairseq.models import ARCH_CONFIG_REGISTRY
+from fairseq.sequence_generator import SequenceGenerator, SequenceGeneratorWithAlignment
+
+import compgen_fairseq  # noqa: F401
+from compgen_fairseq.models.syntactic_attention import (
+    SyntacticAttentionConfig,
+    SyntacticAttentionModel,
+)
+
+SIZES = {"encoder_embed_dim": 6, "encoder_hidden_size": 8, "semantic_dim": 10, "dropout": 0.0}
+VARIANTS = {
+    "paper": {},
+    "gru": {"rnn": "gru"},
+    "one-layer": {"encoder_layers": 1},
+    "deep": {"encoder_layers": 3, "decoder_layers": 2, "hidden_dropout": 0.5},
+    "deep-gru": {"rnn": "gru", "encoder_layers": 3, "decoder_layers": 2},
+    "sequential-semantics": {"sequential_semantics": True},
+    "syntax-action": {"syntax_action": True},
+    "semantic-mlp": {"semantic_mlp": True},
+    "all": {"sequential_semantics": True, "syntax_action": True, "semantic_mlp": True},
+}
+every_variant = pytest.mark.parametrize("variant", VARIANTS)
+
+
+def dictionary(words: int) -> Dictionary:
+    made = Dictionary()
+    for word in range(words):
+        made.add_symbol(f"w{word}")
+    return made
+
+
+TASK = SimpleNamespace(source_dictionary=dictionary(16), target_dictionary=dictionary(12))
+PAD, EOS = TASK.source_dictionary.pad(), TASK.source_dictionary.eos()
+
+
+def build(variant="paper", seed=1, **changed) -> SyntacticAttentionModel:
+    """A small model whose attention is far from even."""
+    torch.manual_seed(seed)
+    cfg = SyntacticAttentionConfig(**{**SIZES, **VARIANTS[variant], **changed})
+    model = SyntacticAttentionModel.build_model(cfg, TASK)
+    for parameter in model.parameters():
+        parameter.data += 0.5 * torch.randn_like(parameter)
+    return model.eval()
+
+
+def batch(lengths, left_pad_source=True, left_pad_target=False) -> dict:
+    """fairseq's batch of random sentences of ``(source, target)`` lengths, in that order."""
+    draw = torch.Generator().manual_seed(2)
+
+    def sentence(length, words):
+        tokens = torch.randint(words.nspecial, len(words), (length,), generator=draw)
+        return torch.cat([tokens, torch.tensor([EOS])])
+
+    samples = [
+        {
+            "id": i,
+            "source": sentence(source, TASK.source_dictionary),
+            "target": sentence(target, TASK.target_dictionary),
+        }
+        for i, (source, target) in enumerate(lengths)
+    ]
+    return collate(samples, PAD, EOS, left_pad_source, left_pad_target)
+
+
+LENGTHS = [(7, 3), (5, 6), (2, 1), (1, 4)]  # the longest source first, as fairseq sorts them
+
+
+def meanings(model, *sentence: int) -> torch.Tensor:
+    """``m_j`` of a sentence, markers included."""
+    return model.encoder(torch.tensor([[*sentence, EOS]]))["meanings"][0]
+
+
+@every_variant
+def test_meanings_do_not_depend_on_the_sentence_unless_they_are_sequential(variant):
+    model = build(variant)
+    one, other = meanings(model, 5, 6, 7), meanings(model, 9, 6)
+    sequential = model.encoder.sequence is not None
+    assert sequential == (variant in ("sequential-semantics", "all"))
+    assert torch.equal(one[2], other[2]) != sequential
+    assert one.shape == (5, 10)
+
+
+def test_output_of_a_toy_by_hand():
+    """Equations 1 and 3: where attention is one-hot, the output is the attended word's alone."""
+    model = build()
+    sentence = torch.tensor([[5, 6, 7, EOS]])
+    encoded = model.encoder(sentence)
+    steps = torch.tensor([[2, 1, 3, 4, 0]])  # positions in <s> 5 6 7 </s>
+    chosen = torch.eye(5)[steps]
+    model.decoder.syntax.forward = lambda *_: chosen
+    logits, extra = model.decoder(torch.full((1, 5), EOS), encoder_out=encoded)
+    words = torch.tensor([6, 5, 7, EOS, TASK.source_dictionary.bos()])
+    (layer,) = model.decoder.output
+    expected = model.encoder.semantics.weight[words] @ layer.weight.t() + layer.bias
+    torch.testing.assert_close(logits[0], expected)
+    assert extra["attn"][0][0].argmax(-1)[:4].tolist() == [1, 0, 2, 3]
+    assert extra["attn"][0][0, 4].eq(0).all()  # the start marker is none of fairseq's tokens
+
+
+@pytest.mark.parametrize("left_pad_target", [False, True])
+@pytest.mark.parametrize("left_pad_source", [True, False])
+@every_variant
+def test_a_sentence_does_not_see_its_neighbours(variant, left_pad_source, left_pad_target):
+    model = build(variant)
+    inputs = batch(LENGTHS, left_pad_source, left_pad_target)["net_input"]
+    logits, extra = model(**inputs)
+    for row in range(len(LENGTHS)):
+        source, previous = inputs["src_tokens"][row], inputs["prev_output_tokens"][row]
+        kept, words = previous.ne(PAD), source.ne(PAD)
+        alone, own = model(source[words][None], None, previous[kept][None])
+        torch.testing.assert_close(logits[row, kept], alone[0])
+        attention = extra["attn"][0][row, kept]
+        torch.testing.assert_close(attention[:, words], own["attn"][0][0])
+        assert attention[:, ~words].eq(0).all()
+
+
+def test_the_previous_target_is_not_read():
+    model, inputs = build(), batch(LENGTHS)["net_input"]
+    other = inputs["prev_output_tokens"].where(inputs["prev_output_tokens"].eq(PAD), 7)
+    same = model(inputs["src_tokens"], None, other)[0]
+    assert torch.equal(model(**inputs)[0], same)
+
+
+@every_variant
+def test_incremental_decoding_equals_full_decoding(variant):
+    """With beams that trade places, sentences that trade places, and some that leave."""
+    model = build(variant)
+    tokens = batch(LENGTHS[:3])["net_input"]["src_tokens"]
+    beams = torch.arange(3).repeat_interleave(2)
+    encoded = model.encoder.reorder_encoder_out(model.encoder(tokens), beams)
+    orders = {2: [1, 0, 3, 3, 4, 5], 3: [4, 5, 0, 1, 2, 3], 4: [2, 3, 5, 4], 6: [3, 2]}
+    prefix, state = torch.full((6, 1), EOS), {}
+    for step in range(1, 8):
+        if step in orders:
+            order = torch.tensor(orders[step])
+            prefix = prefix[order]
+            model.decoder.reorder_incremental_state_scripting(state, order)
+            encoded = model.encoder.reorder_encoder_out(encoded, order)
+        logits, extra = model.decoder(prefix, encoder_out=encoded, incremental_state=state)
+        full, all_extra = model.decoder(prefix, encoder_out=encoded)
+        assert logits.shape == (len(prefix), 1, len(TASK.target_dictionary))
+        torch.testing.assert_close(logits[:, 0], full[:, -1])
+        torch.testing.assert_close(extra["attn"][0][:, 0], all_extra["attn"][0][:, -1])
+        prefix = torch.cat([prefix, torch.full_like(prefix[:, :1], 5)], dim=1)
+    assert len(prefix) == 2
+
+
+def test_a_step_does_only_its_own_work(monkeypatch):
+    model = build()
+    encoded = model.encoder(torch.tensor([[5, 6, EOS]]))
+    calls, step = [], model.decoder.syntax.step
+    monkeypatch.setattr(model.decoder.syntax, "step", lambda *args: calls.append(1) or step(*args))
+    state: dict = {}
+    for length in (1, 2, 3):
+        prefix = torch.full((1, length), EOS)
+        model.decoder(prefix, encoder_out=encoded, incremental_state=state)
+        assert len(calls) == length
+    model.decoder(prefix, encoder_out=encoded)
+    assert len(calls) == 6
+
+
+@every_variant
+def test_greedy_search_is_the_argmax_of_one_pass(variant):
+    model, sample = build(variant), batch(LENGTHS)
+    source, ends = sample["net_input"]["src_tokens"], set()
+    search = SequenceGenerator([model], TASK.target_dictionary, beam_size=1, max_len_b=9)
+    for _ in range(4):
+        model.decoder.output[-1].bias.data[EOS] += 1.0  # sentences end sooner and sooner
+        scores = model(source, None, torch.full((4, 10), EOS))[0].log_softmax(-1)
+        allowed = scores.clone()
+        allowed[..., PAD] = allowed[:, 0, EOS] = -torch.inf  # as fairseq has it
+        best = allowed.argmax(-1)
+        best[:, -1] = EOS
+        for row, ((found,), steps) in enumerate(
+            zip(search.generate([model], sample), best, strict=True)
+        ):
+            length = steps.eq(EOS).int().argmax().item() + 1
+            ends.add(length)
+            assert torch.equal(found["tokens"], steps[:length])
+            expected = scores[row, torch.arange(length), steps[:length]]
+            torch.testing.assert_close(found["positional_scores"], expected, atol=1e-5, rtol=1e-5)
+    assert len(ends) > 1, "all sentences ended together"
+
+
+def test_an_ensemble_averages_its_members_probabilities():
+    models, sample = [build(), build("gru", seed=2)], batch(LENGTHS)
+    search = SequenceGenerator(models, TASK.target_dictionary, beam_size=3, max_len_b=6)
+    source = sample["net_input"]["src_tokens"]
+    passes = [model(source, None, torch.full((4, 7), EOS))[0].softmax(-1) for model in models]
+    mean = ((passes[0] + passes[1]) / 2).log()
+    for row, beam in enumerate(search.generate(models, sample)):
+        assert len(beam) == 3
+        for found in beam:
+            expected = mean[row][torch.arange(len(found["tokens"])), found["tokens"]]
+            torch.testing.assert_close(found["positional_scores"], expected, atol=1e-5, rtol=1e-5)
+
+
+def test_alignment_is_the_attention():
+    model, sample = build(), batch(LENGTHS)
+    search = SequenceGeneratorWithAlignment(
+        [model], TASK.target_dictionary, beam_size=2, max_len_b=6, print_alignment="soft"
+    )
+    for row, beam in enumerate(search.generate([model], sample)):
+        source = sample["net_input"]["src_tokens"][row]
+        source = source[source.ne(PAD)][None]
+        length = len(beam[0]["tokens"])
+        attention = model(source, None, torch.full((1, length), EOS))[1]["attn"][0][0]
+        found = torch.tensor([[float(x) for x in step] for step in beam[0]["alignment"]])
+        torch.testing.assert_close(found, attention, atol=1e-4, rtol=1e-4)
+
+
+@every_variant
+def test_gradients_reach_every_parameter(variant):
+    model, sample = build(variant, dropout=0.1).train(), batch(LENGTHS)
+    logits, _ = model(**sample["net_input"])
+    keep = sample["target"].ne(PAD)
+    torch.nn.functional.cross_entropy(logits[keep], sample["target"][keep]).backward()
+    for name, parameter in model.named_parameters():
+        assert parameter.grad is not None and parameter.grad.abs().sum() > 0, name
+
+
+def test_dropout_is_on_both_streams_and_only_in_training():
+    for quiet, (semantic, syntactic) in {
+        "dropout": (True, False),
+        "semantic_dropout": (False, True),
+    }.items():
+        model = build(**{"dropout": 0.5, "semantic_dropout": 0.5, quiet: 0.0}).train()
+        one, other = (model.encoder(torch.tensor([[5, 6, 7, EOS]])) for _ in range(2))
+        assert torch.equal(one["meanings"], other["meanings"]) != semantic
+        assert torch.equal(one["roles"], other["roles"]) != syntactic
+        model.eval()
+        one, other = (model.encoder(torch.tensor([[5, 6, 7, EOS]])) for _ in range(2))
+        assert all(torch.equal(one[name], other[name]) for name in one)
+
+
+@pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16])
+@every_variant
+def test_low_precision(variant, dtype):
+    model, sample = build(variant), batch(LENGTHS)
+    full, _ = model(**sample["net_input"])
+    low, extra = model.to(dtype)(**sample["net_input"])
+    assert low.dtype == dtype and extra["attn"][0].isfinite().all()
+    keep = sample["target"].ne(PAD)
+    assert (low.float() - full)[keep].abs().mean() < 0.1 * full[keep].std()
+
+
+def test_features_and_output_layer_make_the_logits():
+    model, sample = build("all"), batch(LENGTHS)
+    inputs = sample["net_input"]
+    encoded = model.encoder(inputs["src_tokens"])
+    features, _ = model.decoder.extract_features(inputs["prev_output_tokens"], encoder_out=encoded)
+    assert features.shape == (4, 7, 10 + 16)
+    assert torch.equal(model.decoder.output_layer(features), model(**inputs)[0])
+
+
+@pytest.mark.parametrize(
+    "changed, message",
+    [
+        ({"encoder_layers": 0}, "--encoder-layers and --decoder-layers are at least 1"),
+        ({"decoder_layers": 0}, "--encoder-layers and --decoder-layers are at least 1"),
+        ({"encoder_hidden_size": 7}, "--encoder-hidden-size must be even"),
+        ({"sequential_semantics": True, "semantic_dim": 9}, "--semantic-dim must be even"),
+    ],
+)
+def test_impossible_options(changed, message):
+    with pytest.raises(ValueError, match=message):
+        build(**changed)
+
+
+def test_the_papers_best_sizes():
+    args = argparse.Namespace(dropout=0.1)
+    ARCH_CONFIG_REGISTRY["syntactic_attention_scan"](args)
+    assert (args.encoder_hidden_size, args.semantic_dim, args.dropout) == (200, 120, 0.1)
+    args = argparse.Namespace()
+    ARCH_CONFIG_REGISTRY["syntactic_attention_scan"](args)
+    defaults = SyntacticAttentionConfig()
+    assert (
+        vars(args).items() <= {f.name: getattr(defaults, f.name) for f in fields(defaults)}.items()
+    )
+    model = SyntacticAttentionModel.build_model(args, TASK)
+    shapes = {name: tuple(p.shape) for name, p in model.named_parameters()}
+    assert shapes["encoder.embedding.weight"] == (20, 100)
+    assert shapes["encoder.syntax.first.forwards.weight_hh_l0"] == (4 * 100, 100)
+    assert shapes["encoder.syntax.layers.0.backwards.weight_ih_l0"] == (4 * 200, 200)
+    assert shapes["decoder.syntax.layers.0.weight_hh"] == (4 * 400, 400)
+    assert shapes["decoder.output.0.weight"] == (16, 120)

@@ -1,0 +1,113 @@
+"""Equations 4 to 6 by hand, PyTorch's own cells, and steps that equal the full pass."""
+
+from math import exp, tanh
+
+import pytest
+import torch
+import torch.nn as nn
+
+from compgen_fairseq.modules.code_predictor import padding_mask
+from compgen_fairseq.modules.syntactic_decoder import STEPS, SyntacticDecoder
+
+every_rnn = pytest.mark.parametrize("rnn", STEPS)
+
+
+def open_mask(h: torch.Tensor) -> torch.Tensor:
+    return torch.zeros(len(h), 1, h.size(1), dtype=h.dtype)
+
+
+def test_three_steps_by_hand():
+    """Equations 4 to 6 with one-dimensional states and two source words."""
+    decoder = SyntacticDecoder("lstm", 1)
+    weights = {"weight_ih": [0.3, -0.2, 0.9, 0.4], "weight_hh": [-0.5, 0.1, 0.7, 0.2]}
+    biases = {"bias_ih": [0.1, 0.6, -0.3, 0.2], "bias_hh": [0.0, 0.5, 0.2, -0.1]}
+    for name, values in weights.items():
+        getattr(decoder.layers[0], name).data = torch.tensor(values)[:, None]
+    for name, values in biases.items():
+        getattr(decoder.layers[0], name).data = torch.tensor(values)
+    decoder.initial.weight.data = torch.tensor([[2.0]])
+    decoder.initial.bias.data = torch.tensor([-0.5])
+
+    def sigmoid(x):
+        return 1 / (1 + exp(-x))
+
+    roles, summary = [0.8, -1.5], 0.75
+    s, state, cell, expected = max(0.0, 2.0 * summary - 0.5), 0.0, 0.0, []
+    for _ in range(3):
+        scores = [exp(s * role) for role in roles]
+        alpha = [score / sum(scores) for score in scores]
+        c = alpha[0] * roles[0] + alpha[1] * roles[1]
+        i, f, g, o = (
+            weights["weight_ih"][k] * c
+            + weights["weight_hh"][k] * state
+            + biases["bias_ih"][k]
+            + biases["bias_hh"][k]
+            for k in range(4)
+        )
+        cell = sigmoid(f) * cell + sigmoid(i) * tanh(g)
+        s = state = sigmoid(o) * tanh(cell)
+        expected.append(alpha)
+
+    h = torch.tensor(roles)[None, :, None]
+    found = decoder(h, torch.tensor([[summary]]), open_mask(h), 3)
+    torch.testing.assert_close(found[0], torch.tensor(expected))
+    found = decoder(h, torch.tensor([[-summary]]), open_mask(h), 1)
+    assert found.tolist() == [[[0.5, 0.5]]]  # ReLU leaves the first query at zero
+
+
+@pytest.mark.parametrize("layers", [1, 2])
+@every_rnn
+def test_the_net_is_pytorchs(rnn, layers):
+    """The attended states, fed to nn.LSTM or nn.GRU, give the queries that attended."""
+    torch.manual_seed(1)
+    decoder = SyntacticDecoder(rnn, 4, layers)
+    h, summary = torch.randn(3, 5, 4), torch.randn(3, 4)
+    alpha = decoder(h, summary, open_mask(h), 6)
+    net = {"lstm": nn.LSTM, "gru": nn.GRU}[rnn](4, 4, layers, batch_first=True)
+    net.load_state_dict(
+        {
+            f"{k}_l{i}": v
+            for i, cell in enumerate(decoder.layers)
+            for k, v in cell.named_parameters()
+        }
+    )
+    queries, _ = net(alpha @ h)
+    queries = torch.cat([decoder.initial(summary).relu()[:, None], queries[:, :-1]], dim=1)
+    torch.testing.assert_close(alpha, (queries @ h.transpose(1, 2)).softmax(-1))
+
+
+@pytest.mark.parametrize("layers", [1, 2])
+@every_rnn
+def test_steps_equal_the_full_pass(rnn, layers):
+    torch.manual_seed(1)
+    decoder = SyntacticDecoder(rnn, 4, layers)
+    h, summary = torch.randn(3, 5, 4), torch.randn(3, 4)
+    full = decoder(h, summary, open_mask(h), 6)
+    state = decoder.begin(h, summary)
+    assert all(len(tensor) == 3 for tensor in state)
+    for step in range(6):
+        weights, state = decoder.step(h, open_mask(h), state)
+        assert torch.equal(weights[:, 0], full[:, step])
+
+
+@pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16, torch.float32])
+@every_rnn
+def test_masked_words_get_nothing_in_any_precision(rnn, dtype):
+    decoder = SyntacticDecoder(rnn, 4).to(dtype)
+    h, summary = 30 * torch.randn(3, 5, 4, dtype=dtype), 30 * torch.randn(3, 4, dtype=dtype)
+    keep = torch.arange(5) < torch.tensor([[5], [2], [0]])  # the last: a row of padding only
+    alpha = decoder(h, summary, padding_mask(keep, dtype)[:, 0], 4)
+    alpha[:2].float().square().sum().backward()
+    assert alpha.dtype == dtype and alpha.isfinite().all()
+    assert alpha[1, :, 2:].eq(0).all()
+    torch.testing.assert_close(alpha[:2].float().sum(-1), torch.ones(2, 4), atol=1e-2, rtol=0)
+    assert all(p.grad.isfinite().all() for p in decoder.parameters())
+
+
+@pytest.mark.parametrize(
+    "arguments, message",
+    [(("rnn", 4), "lstm, gru, not 'rnn'"), (("gru", 4, 0), "at least one layer, not 0")],
+)
+def test_impossible_arguments(arguments, message):
+    with pytest.raises(ValueError, match=message):
+        SyntacticDecoder(*arguments)

@@ -1,0 +1,177 @@
+"""Which runs form a row, which may stand in one table, and the statistics over seeds."""
+
+from pathlib import Path
+
+import pytest
+
+from compgen_fairseq.reporting.render import as_json, markdown
+from compgen_fairseq.reporting.report import Summary, report
+from compgen_fairseq.reporting.runs import ReportError, Run, Score, ScoreName
+
+BEST, LAST = (ScoreName("exact_match", name, False) for name in ("best", "last"))
+CTER = ScoreName("cter instance", "best", True)
+
+
+def run(name: str, seed: int = 1, scores=(50.0, 40.0), updates: int = 90, **changes) -> Run:
+    """A run of ``runs/NAME.SEED``; ``changes`` replace settings of the model, data or budget."""
+    settings = {
+        "optimization.max_update": 90,
+        "model.attention": name,
+        "model.dropout": 0.3,
+        "data": "0a",
+    }
+    for option, value in changes.items():
+        settings[next((s for s in settings if s.endswith(option)), f"model.{option}")] = value
+    values = dict(zip((BEST, LAST), scores, strict=True))
+    return Run(
+        path=Path(f"runs/{name}.{seed}"),
+        label=name,
+        seed=seed,
+        settings=settings,
+        updates=updates,
+        minutes=10.0 + seed,
+        scores={key: Score(value, "m:e|n:2") for key, value in values.items()},
+    )
+
+
+def test_statistics():
+    summary = Summary((2.0, 4.0, 4.0, 4.0, 5.0, 5.0, 7.0, 9.0), lower_is_better=False)
+    assert (summary.n, summary.mean, summary.median) == (8, 5, 4.5)
+    assert summary.std == pytest.approx((32 / 7) ** 0.5)  # of a sample, n - 1
+    assert (summary.best, summary.worst) == (9, 2)
+    errors = Summary((20.0, 30.0), lower_is_better=True)
+    assert (errors.best, errors.worst) == (20, 30)
+    assert Summary((3.0,), False).std is None
+
+
+def test_seeds_form_rows():
+    runs = [run("sal", 2, (70, 60)), run("plain", 1), run("sal", 1, (90, 50))]
+    found = report(runs)
+    assert [(row.label, [r.seed for r in row.runs]) for row in found.rows] == [
+        ("sal", [1, 2]),
+        ("plain", [1]),
+    ]
+    assert found.rows[0].summary(BEST) == Summary((90, 70), False)
+    assert found.rows[0].summary(LAST) == Summary((50, 60), False)
+    assert found.rows[0].summary(CTER) is None
+    assert found.differing == ("model.attention",)
+    assert found.scores == [BEST, LAST]
+
+
+def refused(*runs: Run, allowed: str = "") -> str:
+    with pytest.raises(ReportError) as error:
+        report(runs, frozenset(allowed.split()))
+    return str(error.value)
+
+
+def test_one_row_never_mixes_settings():
+    runs = run("sal", 1), run("sal", 2, dropout=0.1)
+    assert refused(*runs) == (
+        "runs/sal.1 and runs/sal.2 both are 'sal' but differ in dropout (0.3 and 0.1); "
+        "if that is meant, say --allow-differences dropout"
+    )
+    found = report(runs, frozenset({"dropout"}))
+    assert [row.label for row in found.rows] == ["sal (dropout=0.3)", "sal (dropout=0.1)"]
+    assert "differ in heads (not set and 4)" in refused(run("sal", 1), run("sal", 2, heads=4))
+
+
+@pytest.mark.parametrize(
+    ("option", "value"), [("max_update", 500), ("data", "0b"), ("dropout", 0.1)]
+)
+def test_rows_must_agree_in_data_and_budget(option, value):
+    runs = run("sal"), run("plain", **{option: value})
+    assert f"runs/sal.1 and runs/plain.1 cannot be compared: they differ in {option} (" in refused(
+        *runs
+    )
+    allowed = report(runs, frozenset({option}))
+    assert [row.label for row in allowed.rows] == ["sal", "plain"]
+    assert any(name.endswith(option) for name in allowed.differing)
+
+
+def test_what_only_one_kind_of_model_has_may_differ():
+    assert len(report([run("sal"), run("lstm", encoder_layers=2, posterior="cosine")]).rows) == 2
+
+
+def test_runs_must_have_got_equally_far():
+    runs = run("sal", 1), run("sal", 2, updates=80)
+    assert "runs/sal.1 was trained for 90 updates and runs/sal.2 for 80" in refused(*runs)
+    found = report(runs, frozenset({"updates"}))
+    assert len(found.rows) == 1 and "| 80 to 90 |" in markdown(found)
+
+
+def test_scores_must_be_counted_in_one_way():
+    other = run("plain")
+    other.scores[BEST] = Score(60.0, "m:e|n:1")
+    message = refused(run("sal"), other)
+    assert "exact_match of runs/sal.1 and runs/plain.1 was not counted in the same way" in message
+    assert "(m:e|n:2 and m:e|n:1)" in message
+    found = report([run("sal"), other], frozenset({"signature"}))
+    assert found.signature(BEST) == "m:e|n:1; m:e|n:2"
+
+
+def test_every_run_of_a_row_needs_every_score():
+    poor = run("sal", 2)
+    del poor.scores[LAST]
+    assert "runs/sal.2 has no exact_match of checkpoint_last.pt, unlike runs/sal.1" in refused(
+        run("sal", 1), poor
+    )
+
+
+def test_a_seed_counts_once():
+    assert "have the same settings and the same seed, 1" in refused(run("sal"), run("sal"))
+    assert refused() == "there are no runs to report"
+
+
+def test_equal_settings_are_one_row_whatever_the_folders_are_called():
+    runs = run("sq", 1, attention="srl"), run("srl", 2)
+    assert [row.label for row in report(runs).rows] == ["sq / srl"]
+
+
+def test_markdown():
+    runs = [run("sal", 1, (90, 50)), run("sal", 2, (70.5, 60)), run("plain")]
+    runs[2].scores[CTER] = Score(20.0, "m:c")
+    assert (
+        markdown(report(runs))
+        == """\
+| method | seeds | updates | minutes | settings that differ |
+| --- | --- | --- | --- | --- |
+| sal | 1, 2 | 90 | 11.5 | attention=sal |
+| plain | 1 | 90 | 11.0 | attention=plain |
+
+### cter instance (lower is better)
+
+| method | checkpoint | n | mean ± std | median | best | worst | by seed |
+| --- | --- | --- | --- | --- | --- | --- | --- |
+| plain | chosen | 1 | 20.00 | 20.00 | 20.00 | 20.00 | 20.00 |
+
+`m:c`
+
+### exact_match
+
+| method | checkpoint | n | mean ± std | median | best | worst | by seed |
+| --- | --- | --- | --- | --- | --- | --- | --- |
+| sal | chosen | 2 | 80.25 ± 13.79 | 80.25 | 90.00 | 70.50 | 90.00, 70.50 |
+| sal | last | 2 | 55.00 ± 7.07 | 55.00 | 60.00 | 50.00 | 50.00, 60.00 |
+| plain | chosen | 1 | 50.00 | 50.00 | 50.00 | 50.00 | 50.00 |
+| plain | last | 1 | 40.00 | 40.00 | 40.00 | 40.00 | 40.00 |
+
+`m:e|n:2`
+"""
+    )
+
+
+def test_json():
+    found = as_json(report([run("sal", 2, (70, 60)), run("sal", 1, (90, 50))]))
+    (row,) = found["rows"]
+    assert row["label"] == "sal" and row["settings"]["data"] == "0a"
+    assert [r["path"] for r in row["runs"]] == ["runs/sal.1", "runs/sal.2"]
+    assert row["scores"][0] == {
+        **{"score": "exact_match", "checkpoint": "best", "n": 2, "mean": 80, "median": 80},
+        **{"std": pytest.approx(200**0.5), "best": 90, "worst": 70, "values": [90, 70]},
+    }
+    assert found["differing"] == []
+    assert found["signatures"][1] == {
+        "score": "exact_match",
+        "checkpoint": "last",
+        "signature": "m:e|n:2",
+    }

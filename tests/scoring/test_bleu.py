@@ -1,0 +1,74 @@
+"""BLEU is sacreBLEU's, on sentences that were put back into plain text."""
+
+import pytest
+from sacrebleu import corpus_bleu
+
+from compgen_fairseq.scoring.bleu import BleuOptions, bleu, plain_text
+
+CHINESE = BleuOptions(tokenize="zh", detokenize="chinese")
+REFERENCES = ["狗把他自己的车给了他。", "突然那只狗把吉他摔了下来。"]
+
+
+def test_chinese_loses_subword_marks_and_every_space():
+    assert plain_text(["狗 把 吉@@ 他 给 了 他 。", "a@@ b c@@", ""], CHINESE) == [
+        "狗把吉他给了他。",
+        "abc",
+        "",
+    ]
+
+
+def test_moses_text_becomes_plain_in_its_language():
+    tokens = "E @-@ Mail @-@ Te@@ st , &quot; gut &quot; &amp; l&apos; amour ."
+    german = BleuOptions(detokenize="moses", language="de")
+    french = BleuOptions(detokenize="moses", language="fr")
+    assert plain_text([tokens], german) == ['E-Mail-Test, "gut" & l\' amour.']
+    assert plain_text([tokens], french) == ['E-Mail-Test, "gut" & l\'amour.']
+
+
+def test_without_detokenization_nothing_changes():
+    assert plain_text(["a@@ b  c", ""], BleuOptions()) == ["a@@ b  c", ""]
+
+
+def test_chinese_segmentation_does_not_count():
+    whole = ["狗把他自己的车给他了。", "那只狗突然把吉他摔了。"]
+    segmented = [
+        "狗 把 他@@ 自己 的 车 给 他 了 。",
+        "那只 狗 突然 把 吉他 摔@@ 了 。",
+    ]
+    expected = corpus_bleu(whole, [REFERENCES], tokenize="zh")
+    score, signature = bleu(segmented, REFERENCES, CHINESE)
+    assert 20 < score.score < 80
+    assert score.score == expected.score and score.counts == expected.counts
+    assert signature.startswith("detok:chinese|n:2|nrefs:1|case:mixed|eff:no|tok:zh|smooth:exp|")
+
+
+def test_case_and_tokenizer_count():
+    hypotheses, references = ["THE dog , he liked it"], ["the dog, he liked it"]
+    scores = {
+        options: bleu(hypotheses, references, options)[0].score
+        for options in (
+            BleuOptions(),
+            BleuOptions(lowercase=True),
+            BleuOptions("none", lowercase=True),
+        )
+    }
+    mixed, lower, none = scores.values()
+    assert mixed < lower == pytest.approx(100) and none < 100
+
+
+def test_what_cannot_be_scored_is_refused():
+    with pytest.raises(ValueError, match="2 hypotheses cannot be compared with 1 references"):
+        bleu(["a", "b"], ["a"], BleuOptions())
+    with pytest.raises(ValueError, match="no sentences"):
+        bleu([], [], BleuOptions())
+    with pytest.raises(ValueError, match="14a is none of 13a, zh"):
+        BleuOptions(tokenize="14a")
+
+
+def test_cognition_references_match_themselves_in_any_segmentation(compgen_data):
+    path = compgen_data / "cognition/data/cg-test/cg-test.zh"
+    if not path.exists():
+        pytest.skip(f"{path} is not there")
+    raw = path.read_text(encoding="utf-8").splitlines()[:500]
+    score, _ = bleu([" ".join(line) for line in raw], raw, CHINESE)
+    assert score.score == pytest.approx(100)

@@ -1,0 +1,80 @@
+"""COGS: exact match by generalization case and its averages."""
+
+import json
+from collections import Counter
+
+import pytest
+
+from compgen_fairseq.scoring.cogs import CASES, LEXICAL, STRUCTURAL, cogs
+from compgen_fairseq.scoring.exact_match import ExactMatch
+
+# case, how many of how many are right
+COUNTS = {
+    "prim_to_inf_arg": (3, 4),
+    "active_to_passive": (1, 1),
+    "cp_recursion": (0, 3),
+    "in_distribution": (1, 2),
+}
+
+
+@pytest.fixture
+def score():
+    cases = [case for case, (_, total) in COUNTS.items() for _ in range(total)]
+    right = [i < correct for correct, total in COUNTS.values() for i in range(total)]
+    order = sorted(range(len(cases)), key=lambda i: (i * 7) % len(cases))  # as mixed as gen.tsv is
+    return cogs(
+        [f"form {i}" if right[i] else "form" for i in order],
+        [f"form {i}" for i in order],
+        [cases[i] for i in order],
+    )
+
+
+def test_every_case_is_counted_by_itself(score):
+    assert score.cases == {
+        "prim_to_inf_arg": ExactMatch(3, 4),
+        "active_to_passive": ExactMatch(1, 1),
+        "cp_recursion": ExactMatch(0, 3),
+    }
+    assert score.in_distribution == ExactMatch(1, 2)
+
+
+def test_averages_weigh_cases_and_the_overall_score_sentences(score):
+    assert score.average(LEXICAL) == pytest.approx((75 + 100) / 2)
+    assert score.average(STRUCTURAL) == 0
+    assert score.average() == pytest.approx((75 + 100 + 0) / 3)
+    assert score.overall == ExactMatch(4, 8)
+    assert score.average(["pp_recursion"]) is None
+
+
+def test_the_table(score):
+    rows = dict(line.split(maxsplit=1) for line in str(score).splitlines())
+    assert rows == {
+        "prim_to_inf_arg": "75.00 (3 / 4)",
+        "active_to_passive": "100.00 (1 / 1)",
+        "cp_recursion": "0.00 (0 / 3)",
+        "lexical": "87.50",
+        "structural": "0.00",
+        "macro": "58.33",
+        "in_distribution": "50.00 (1 / 2)",
+        "overall": "50.00 (4 / 8)",
+    }
+
+
+def test_what_is_no_case_is_refused():
+    with pytest.raises(ValueError, match="line 2: 'cp_recursions' is no generalization case"):
+        cogs(["a", "b"], ["a", "b"], ["cp_recursion", "cp_recursions"])
+    with pytest.raises(ValueError, match="1 cases cannot be those of 2 hypotheses"):
+        cogs(["a", "b"], ["a", "b"], ["cp_recursion"])
+
+
+def test_the_cases_are_those_of_the_publisher(compgen_data):
+    folder = compgen_data / "cogs/data"
+    if not folder.exists():
+        pytest.skip(f"{folder} is not there")
+    lines = (folder / "gen.tsv").read_text(encoding="utf-8").splitlines()
+    forms, cases = zip(*(line.split("\t")[1:] for line in lines), strict=True)
+    assert Counter(cases) == dict.fromkeys(CASES, 1000)
+    assert cogs(forms, forms, cases).overall == ExactMatch(21000, 21000)
+    sections = json.loads((folder / "gen_cases_to_paper_sections.json").read_text())
+    assert {c for c in CASES if sections[c].startswith(("3.2.", "3.3."))} == set(STRUCTURAL)
+    assert {c for c in CASES if sections[c].startswith(("3.1", "3.4", "3.5"))} == set(LEXICAL)

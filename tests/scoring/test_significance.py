@@ -1,0 +1,122 @@
+"""Paired tests: exact p-values, intervals that mean what they say, and sacreBLEU's own numbers."""
+
+import json
+import os
+import random
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+
+from compgen_fairseq.scoring.bleu import BleuOptions
+from compgen_fairseq.scoring.significance import compare_bleu, compare_paired
+
+
+def test_the_p_value_is_mcnemars():
+    a = [True] * 1 + [False] * 6 + [True] * 13
+    b = [False] * 1 + [True] * 6 + [True] * 13
+    found = compare_paired(a, b, resamples=50)
+    assert (found.a_higher, found.b_higher, found.n) == (1, 6, 20)
+    assert (found.a, found.b) == (pytest.approx(70), pytest.approx(95))
+    assert found.difference == pytest.approx(25)
+    assert found.p_value == pytest.approx(2 * (1 + 7) / 2**7)  # of 7 tosses at most 1 head, twice
+
+
+def test_the_interval_is_that_of_the_difference():
+    draw = np.random.default_rng(1)
+    a = draw.random(4000) < 0.5
+    b = np.where(draw.random(4000) < 0.2, draw.random(4000) < 0.8, a)
+    found = compare_paired(a, b, resamples=2000)
+    difference = b.astype(float) - a
+    half = 100 * 1.96 * difference.std() / 4000**0.5
+    assert found.interval == pytest.approx(
+        (found.difference - half, found.difference + half), abs=0.15
+    )
+    assert half < 1  # far narrower than for unpaired systems, 2.2
+
+
+def test_swapped_systems_mirror_the_result():
+    a, b = [0.2, 0.4, 0, 1, 1, 0.6, 0.2], [0.4, 0.4, 0.2, 0.8, 1, 1, 0.6]
+    one, other = compare_paired(a, b), compare_paired(b, a)
+    assert one.p_value == other.p_value and one.difference == -other.difference
+    assert (one.a_higher, one.b_higher) == (1, 4)
+    assert one.interval == pytest.approx((-other.interval[1], -other.interval[0]), abs=3)
+
+
+def test_equal_systems_do_not_differ():
+    found = compare_paired([True, False, True], [True, False, True])
+    assert (found.p_value, found.interval, found.difference) == (1, (0, 0), 0)
+
+
+def test_a_seed_gives_the_same_interval_again():
+    a, b = [True, False, False, True, False] * 9, [True, True, False, True, True] * 9
+    assert compare_paired(a, b, 100, seed=3) == compare_paired(a, b, 100, seed=3)
+    intervals = {compare_paired(a, b, 100, seed=s).interval for s in range(5)}
+    assert len(intervals) > 1
+
+
+def test_what_is_not_paired_is_refused():
+    with pytest.raises(ValueError, match="3 and 2 values are no pairs"):
+        compare_paired([1, 0, 1], [1, 0])
+    with pytest.raises(ValueError, match="fewer than two units"):
+        compare_paired([1], [0])
+    with pytest.raises(ValueError, match="2, 1 and 2 sentences are no pairs"):
+        compare_bleu(["a", "b"], ["a"], ["a", "b"], BleuOptions())
+    with pytest.raises(ValueError, match="seed must be at least 1, not 0"):
+        compare_bleu(["a"], ["a"], ["a"], BleuOptions(), seed=0)
+
+
+@pytest.fixture
+def systems() -> dict[str, list[str]]:
+    """References, and two systems that get every tenth and every fourth word wrong."""
+    draw = random.Random(1)
+    words = "the dog he liked slept on a red chair before every farmer left".split()
+    references = [draw.choices(words, k=draw.randint(4, 12)) for _ in range(80)]
+
+    def system(errors):
+        return [
+            " ".join("bee" if draw.random() < errors else word for word in sentence)
+            for sentence in references
+        ]
+
+    return {"a": system(0.1), "b": system(0.25), "ref": [" ".join(r) for r in references]}
+
+
+@pytest.mark.parametrize("test", ["bs", "ar"])
+def test_bleu_is_compared_as_sacrebleu_does(systems, test, tmp_path):
+    for name, sentences in systems.items():
+        (tmp_path / name).write_text("".join(f"{sentence}\n" for sentence in sentences))
+    command = [sys.executable, "-m", "sacrebleu", "ref", "-i", "a", "b", "-f", "json", "-w", "10"]
+    printed = subprocess.run(
+        [*command, f"--paired-{test}", f"--paired-{test}-n", "60"],
+        cwd=tmp_path,
+        env={**os.environ, "SACREBLEU_SEED": "7"},
+        capture_output=True,
+        text=True,
+        check=True,
+    ).stdout
+    first, second = (system["BLEU"] for system in json.loads(printed))
+    found = compare_bleu(
+        systems["a"], systems["b"], systems["ref"], BleuOptions(), test, resamples=60, seed=7
+    )
+    assert found.a == pytest.approx(first["score"]) and found.b == pytest.approx(second["score"])
+    assert found.a > found.b + 10 and found.difference == found.b - found.a
+    assert found.p_value == pytest.approx(second["p_value"])
+    if test == "bs":
+        intervals = found.a_interval, found.b_interval
+        assert intervals == (pytest.approx(first["ci"]), pytest.approx(second["ci"]))
+    else:
+        assert found.a_interval is None
+    assert f"|{test}:60|seed:7|" in found.signature
+    assert found.signature.startswith("detok:none|n:80|nrefs:1|")
+
+
+def test_the_seed_of_the_environment_stays(systems, monkeypatch):
+    monkeypatch.setenv("SACREBLEU_SEED", "99")
+    args = (systems["a"], systems["b"], systems["ref"], BleuOptions())
+    assert "|seed:3|" in compare_bleu(*args, resamples=20, seed=3).signature
+    assert os.environ["SACREBLEU_SEED"] == "99"
+    monkeypatch.delenv("SACREBLEU_SEED")
+    compare_bleu(*args, resamples=20, seed=3)
+    assert "SACREBLEU_SEED" not in os.environ

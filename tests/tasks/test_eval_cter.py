@@ -1,0 +1,203 @@
+"""CTER in validation: its sums, and the number that fairseq-train logs on a small CoGnition."""
+
+import multiprocessing
+import re
+import socket
+from unittest import mock
+
+import pytest
+import torch
+from fairseq import checkpoint_utils
+from fairseq.data import Dictionary
+from fairseq.logging import metrics
+from fairseq_cli import preprocess, train
+
+from compgen_fairseq.scoring import cter
+from compgen_fairseq.tasks import compgen_translation, eval_cter
+
+# a server that has imported fairseq: each of its processes starts at once
+PROCESSES = multiprocessing.get_context("forkserver")
+PROCESSES.set_forkserver_preload(["fairseq_cli.train"])
+
+LEXICON = "the\t/\nany\t任何\ndog\t狗/犬\ncar\t车\nred\t红\nnear\t附近\nsaw\t看到\nmod0\t他喜欢的\n"
+COMPOUNDS = {
+    "the dog": "狗",
+    "any red car": "任何 红 车",
+    "the dog he liked": "他喜@@ 欢的 狗",
+    "near the car": "车 附近",
+}
+CONTEXTS = {
+    "{} ran .": "{} 跑 。",
+    "then {} came .": "然后 {} 来 。",
+    "we like {} !": "我们 爱 {} 。",
+    "{} is here .": "{} 在 。",
+    "is it {} ?": "是 {} 。",
+}
+
+
+def start(command, *flags):
+    """A process of a fairseq command."""
+    with mock.patch("sys.argv", ["fairseq", *map(str, flags)]):
+        process = PROCESSES.Process(target=command)
+        process.start()
+    return process
+
+
+def finish(*processes):
+    for process in processes:
+        process.join(timeout=200)
+    assert [process.exitcode for process in processes] == [0] * len(processes)
+
+
+@pytest.fixture(scope="module")
+def cognition(tmp_path_factory):
+    """A prepared folder whose validation set is 20 of CoGnition's kind, and those as training."""
+    folder = tmp_path_factory.mktemp("cognition")
+    pairs = [
+        (compound, source.format(compound), target.format(translation))
+        for compound, translation in COMPOUNDS.items()
+        for source, target in CONTEXTS.items()
+    ]
+    for part in ("train", "valid"):
+        for column, language in ((1, "en"), (2, "zh")):
+            text = "".join(f"{pair[column]}\n" for pair in pairs)
+            (folder / f"{part}.{language}").write_text(text)
+    data = folder / "data"
+    parts = ["--trainpref", folder / "train", "--validpref", folder / "valid"]
+    finish(start(preprocess.cli_main, "-s", "en", "-t", "zh", *parts, "--destdir", data))
+    (data / "cter").mkdir()
+    (data / "cter/lexicon").write_text(LEXICON)
+    (data / "cter/valid.compound").write_text("".join(f"{pair[0]}\n" for pair in pairs))
+    return data
+
+
+def logged(log, name):
+    """A figure's values in fairseq's lines about validation, some of which it repeats."""
+    values = dict(re.findall(rf"^epoch (\d+) \| valid .* \| {name} (\S+)", log, re.MULTILINE))
+    return [float(values[epoch]) for epoch in sorted(values, key=int)]
+
+
+def test_two_workers_log_what_the_library_says(
+    cognition, plugin, tiny_sizes, tiny_training, tmp_path
+):
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+    options = '{"beam": 2, "max_len_b": 10}'
+    flags = [
+        *(cognition, *plugin, *tiny_sizes, *tiny_training, "--task", "compgen_translation"),
+        *("--eval-cter", "--eval-cter-args", options, "--eval-bleu", "--eval-exact-match"),
+        *("--eval-exact-match-args", options, "--best-checkpoint-metric", "cter_instance"),
+        *(
+            "--max-epoch",
+            16,
+            "--validate-interval",
+            8,
+            "--no-epoch-checkpoints",
+            "--num-workers",
+            0,
+        ),
+        *("--batch-size-valid", 3, "--save-dir", tmp_path),  # 7 batches: groups are torn apart
+        *"--distributed-backend gloo --ddp-backend legacy_ddp --distributed-world-size 2".split(),
+        *("--distributed-init-method", f"tcp://127.0.0.1:{port}", "--distributed-no-spawn"),
+    ]
+    workers = [
+        start(train.cli_main, *flags, "--distributed-rank", r, "--log-file", tmp_path / f"log{r}")
+        for r in (0, 1)
+    ]
+    finish(*workers)
+    log = (tmp_path / "log0").read_text()
+
+    (model,), _, task = checkpoint_utils.load_model_ensemble_and_task(
+        [str(tmp_path / "checkpoint_last.pt")]
+    )
+    model.eval()
+    task.load_dataset("valid")
+    batches = task.get_batch_iterator(task.dataset("valid"), max_sentences=20)
+    (sample,) = batches.next_epoch_itr(shuffle=False)
+    beams = task._decode(task.cter_generator, sample, model)
+    text = {
+        i: task.tgt_dict.string(beam[0]["tokens"])
+        for i, beam in zip(sample["id"].tolist(), beams, strict=True)
+    }
+    compounds = [compound for compound in COMPOUNDS for _ in CONTEXTS]
+    lines = cter.align(compounds, compounds, [text[i] for i in range(20)])
+    score = cter.rates([bool(cter.judge(line, task.lexicon)) for line in lines])
+    assert 0 < score.instance < 100
+    assert logged(log, "cter_instance")[-1] == pytest.approx(score.instance, abs=1e-3)
+    assert logged(log, "cter_aggregate")[-1] == pytest.approx(score.aggregate, abs=1e-3)
+    assert logged(log, "best_cter_instance")[-1] == min(logged(log, "cter_instance"))
+    assert len(logged(log, "bleu")) == len(logged(log, "exact_match")) == 2
+
+
+def make_task(data, **options):
+    options |= {"dataset_impl": "mmap", "required_seq_len_multiple": 1}
+    config = compgen_translation.CompgenTranslationConfig(
+        data=str(data), source_lang="en", target_lang="zh", eval_cter=True, **options
+    )
+    source, target = (Dictionary.load(str(data / f"dict.{side}.txt")) for side in ("en", "zh"))
+    return compgen_translation.CompgenTranslationTask(config, source, target)
+
+
+class Nothing(torch.nn.Module):
+    """A criterion and a model in one."""
+
+    def forward(self, model, sample):
+        return torch.zeros(()), 1, {"loss": 0.0}
+
+    @staticmethod
+    def reduce_metrics(logging_outputs):
+        metrics.log_scalar("loss", 0.0)
+
+
+@pytest.mark.parametrize(("cter_args", "times"), [('{"beam": 1}', 1), ('{"beam": 2}', 2)])
+def test_equal_options_decode_once(cter_args, times, cognition, monkeypatch):
+    task = make_task(cognition, eval_exact_match=True, eval_cter_args=cter_args)
+    task.load_dataset("valid")
+    monkeypatch.setattr(task, "build_generator", lambda models, options: object())
+    monkeypatch.setattr(
+        "fairseq.tasks.fairseq_task.FairseqTask.build_model", lambda *_, **__: Nothing()
+    )
+    model = task.build_model(None)
+    decoded = []
+    dog = task.tgt_dict.encode_line("狗", add_if_not_exist=False)
+    task.inference_step = lambda generator, *_: decoded.append(generator) or [[{"tokens": dog}]]
+    sample = task.dataset("valid").collater([task.dataset("valid")[7]])
+    output = task.valid_step(sample, model, Nothing())[2]
+    assert len(decoded) == times
+    assert output["_exact_match_total"] == 1
+    assert output[eval_cter.COUNTS].tolist() == [[0, 1, 0, 0], [0, 1, 0, 0]]
+
+
+@pytest.mark.parametrize("as_sent", [torch.Tensor.byte, torch.Tensor.double])
+def test_groups_are_put_together_from_batches_and_workers(as_sent):
+    """Two steps of two workers; the last one's second worker had only a dummy."""
+    steps = [
+        [([3, 2, 0], [1, 0, 0]), ([1, 0, 3], [1, 0, 0])],
+        [([1, 3, 1], [0, 1, 0]), ([0, 0, 0], [0, 0, 0])],
+    ]
+    with metrics.aggregate() as total:
+        for step in steps:
+            eval_cter.reduce([{eval_cter.COUNTS: as_sent(torch.tensor(c))} for c in step])
+        eval_cter.reduce([{"loss": 1.0}])  # a training step
+    values = total.get_smoothed_values()
+    assert values["cter_instance"] == pytest.approx(100 * 3 / 14)
+    assert values["cter_aggregate"] == pytest.approx(100 * 2 / 3)
+    assert eval_cter.COUNTS not in values
+
+
+def test_a_subset_without_compounds_is_named(cognition, tmp_path, caplog):
+    for file in cognition.iterdir():
+        if file.is_file():
+            (tmp_path / file.name).symlink_to(file)
+    task = make_task(tmp_path)
+    task.load_dataset("valid")
+    assert f"no CTER on subset valid: there is no {tmp_path}/cter/valid.compound" in caplog.text
+    sample = task.dataset("valid").collater([task.dataset("valid")[0]])
+    assert eval_cter.COUNTS not in task.valid_step(sample, Nothing(), Nothing())[2]
+
+    (tmp_path / "cter").mkdir()
+    (tmp_path / "cter/lexicon").write_text(LEXICON)
+    (tmp_path / "cter/valid.compound").write_text("the dog\n" * 15)
+    with pytest.raises(ValueError, match=r"valid\.compound: 15 compounds for 20 sentences"):
+        task.load_dataset("valid")
