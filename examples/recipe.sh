@@ -62,7 +62,7 @@ train() {
     mkdir -p "$save"
     cp "$data/PREPARED.json" "$save/PREPARED.json"
     # shellcheck disable=SC2086 # LAUNCH is a command with arguments
-    ${LAUNCH:-} fairseq-train "$data" "${device[@]}" --user-dir "$root/compgen_fairseq" \
+    ${LAUNCH:-} bash "$root/examples/process.sh" "$data" "${device[@]}" --user-dir "$root/compgen_fairseq" \
         --task compgen_translation --criterion structural_cross_entropy \
         --optimizer adam --adam-betas '(0.9,0.98)' --clip-norm 0 \
         --seed "$SEED" --max-update "$UPDATES" --save-dir "$save" \
@@ -88,15 +88,6 @@ generate() {
         { tail -n 5 "$save/generate.err" >&2; exit 1; }
     rm "$save/generate.err"
     mv "$log.partial" "$log"
-}
-
-# score FILE COMMAND...: prints the command's score and leaves its JSON in SAVE/FILE.json.
-score() {
-    local file="$save/$1.json"
-    shift
-    "$@"
-    "$@" --json >"$file.partial"
-    mv "$file.partial" "$file"
 }
 
 # codes NAME: for a model that has codes, the words of each in SAVE/codes.NAME.json.

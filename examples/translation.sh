@@ -40,6 +40,6 @@ evaluate_translation() {
             --remove-bpe
         echo "checkpoint_$name.pt"
         codes "$name"
-        score "bleu.$name" compgen-score "$log" --metric bleu "$@"
+        compgen-score "$log" --metric bleu "$@" --json-out "$save/bleu.$name.json"
     done
 }

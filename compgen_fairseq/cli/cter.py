@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
 
+from compgen_fairseq.cli.output import OutputError, write
 from compgen_fairseq.scoring import cter, generate_log
 from compgen_fairseq.scoring.cter import CTER, CTERError, Line
 from compgen_fairseq.scoring.cter_strict import StrictRules
@@ -40,28 +41,28 @@ def main(argv: list[str] | None = None) -> int:
             raise CTERError(f"{args.log or args.hypothesis} and {compound}: {error}") from None
         judge = StrictRules(lexicon) if args.strict else partial(cter.judge, lexicon=lexicon)
         failed = [judge(line) for line in lines]
+        wrong = [bool(faults) for faults in failed]
+        total, groups = cter.rates(wrong), cter.groups(lines, wrong)
+        rules = "strict" if args.strict else "published"
+        stamp = signature("cter", total.n, rules=rules, lexicon=cter.fingerprint(lexicon))
+        as_json = json.dumps(_json(total, groups, stamp))
         if args.per_line:
-            _write(args.per_line, lines, failed)
-    except (CTERError, generate_log.LogError) as error:
+            write(args.per_line, _tsv(lines, failed))
+        if args.json_out:
+            write(args.json_out, f"{as_json}\n")
+    except (CTERError, generate_log.LogError, OutputError) as error:
         print(f"compgen-cter: {error}", file=sys.stderr)
         return 1
-
-    wrong = [bool(faults) for faults in failed]
-    total, groups = cter.rates(wrong), cter.groups(lines, wrong)
-    rules = "strict" if args.strict else "published"
-    stamp = signature("cter", total.n, rules=rules, lexicon=cter.fingerprint(lexicon))
-    if args.json:
-        numbers = {
-            **_numbers(total),
-            "groups": {
-                name: {key: _numbers(score) for key, score in members.items()}
-                for name, members in groups.items()
-            },
-        }
-        print(json.dumps({"metric": "cter", **numbers, "signature": stamp}))
-    else:
-        print(*_table(total, groups), stamp, sep="\n")
+    print(*([as_json] if args.json else [*_table(total, groups), stamp]), sep="\n")
     return 0
+
+
+def _json(total: CTER, groups: dict[str, dict[str, CTER]], stamp: str) -> dict[str, object]:
+    parts = {
+        name: {key: _numbers(score) for key, score in members.items()}
+        for name, members in groups.items()
+    }
+    return {"metric": "cter", **_numbers(total), "groups": parts, "signature": stamp}
 
 
 def _parser() -> argparse.ArgumentParser:
@@ -87,6 +88,7 @@ def _parser() -> argparse.ArgumentParser:
         "published numbers",
     )
     parser.add_argument("--json", action="store_true", help="print JSON")
+    parser.add_argument("--json-out", metavar="FILE", help="also write the JSON there")
     parser.add_argument("--per-line", metavar="FILE", help="write each line's verdict as TSV")
     return parser
 
@@ -113,20 +115,13 @@ def _translations(args: argparse.Namespace, expected: int) -> tuple[list[str], l
     return cter.read_lines(args.source), cter.read_lines(args.hypothesis)
 
 
-def _write(path: str, lines: Sequence[Line], failed: Sequence[Sequence[str]]) -> None:
-    """Write a line's id, which counts from 0 as in fairseq's logs, and its verdict."""
+def _tsv(lines: Sequence[Line], failed: Sequence[Sequence[str]]) -> str:
+    """Each line's id, which counts from 0 as in fairseq's logs, and its verdict."""
     rows = [COLUMNS]
     for number, (line, faults) in enumerate(zip(lines, failed, strict=True)):
         text = (line.type, line.source, line.compound, line.hypothesis)
         rows.append((str(number), *text, str(int(bool(faults))), " ".join(faults)))
-    table = ("\t".join(cell.replace("\t", " ") for cell in row) + "\n" for row in rows)
-    partial_file = Path(f"{path}.partial")
-    try:
-        partial_file.write_text("".join(table), encoding="utf-8")
-        partial_file.replace(path)
-    except OSError as error:
-        partial_file.unlink(missing_ok=True)
-        raise CTERError(f"{path}: {error.strerror}") from None
+    return "".join("\t".join(cell.replace("\t", " ") for cell in row) + "\n" for row in rows)
 
 
 def _numbers(score: CTER) -> dict[str, float]:

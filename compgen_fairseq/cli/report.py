@@ -2,10 +2,9 @@
 
 import argparse
 import json
-import os
 import sys
-from pathlib import Path
 
+from compgen_fairseq.cli.output import OutputError, write
 from compgen_fairseq.reporting.render import as_json, markdown
 from compgen_fairseq.reporting.report import report
 from compgen_fairseq.reporting.runs import ReportError, read_run
@@ -35,28 +34,13 @@ def main(argv: list[str] | None = None) -> int:
         found = report([read_run(run, may_differ) for run in args.runs], may_differ)
         text = json.dumps(as_json(found), indent=1) + "\n" if args.json else markdown(found)
         if args.out:
-            write(Path(args.out), text)
-    except ReportError as error:
+            write(args.out, text)
+    except (ReportError, OutputError) as error:
         print(f"compgen-report: {error}", file=sys.stderr)
         return 1
     if not args.out:
         print(text, end="")
     return 0
-
-
-def write(path: Path, text: str) -> None:
-    """Write a file so that it is there wholly or not at all.
-
-    Raises:
-        ReportError: if it cannot be written.
-    """
-    partial = path.with_name(f".{path.name}.{os.getpid()}")
-    try:
-        partial.write_text(text, encoding="utf-8")
-        partial.replace(path)
-    except OSError as error:
-        partial.unlink(missing_ok=True)
-        raise ReportError(f"{path}: {error.strerror}") from None
 
 
 if __name__ == "__main__":

@@ -7,6 +7,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+from compgen_fairseq.cli.output import write
 from compgen_fairseq.scoring.bleu import DETOKENIZERS, TOKENIZERS, BleuOptions, bleu
 from compgen_fairseq.scoring.cogs import LEXICAL, STRUCTURAL, cogs
 from compgen_fairseq.scoring.exact_match import ExactMatch, exact_match
@@ -148,18 +149,19 @@ def main(argv: list[str] | None = None) -> int:
         metavar="FILE",
         help="the generalization case of each sentence, one per line: DATA/cases/test.case",
     )
+    parser.add_argument("--json-out", metavar="FILE", help="also write the JSON there")
     args = parser.parse_args(argv)
 
     try:
         generation = read(args.log, args.expected)
         text, numbers, stamp = METRICS[args.metric](generation, args)
+        as_json = json.dumps({"metric": args.metric, **numbers, "signature": stamp})
+        if args.json_out:
+            write(args.json_out, f"{as_json}\n")
     except ValueError as error:
         print(f"compgen-score: {error}", file=sys.stderr)
         return 1
-    if args.json:
-        print(json.dumps({"metric": args.metric, **numbers, "signature": stamp}))
-    else:
-        print(text, stamp, sep="\n")
+    print(*([as_json] if args.json else [text, stamp]), sep="\n")
     return 0
 
 

@@ -14,8 +14,8 @@ for name in best last; do
         --remove-bpe
     echo "checkpoint_$name.pt"
     codes "$name"
-    score "cter.$name" compgen-cter --log "$log" --compound "$data/cter/test.compound" \
-        --lexicon "$data/cter/lexicon"
-    score "bleu.$name" compgen-score "$log" --metric bleu --detokenize chinese --tokenize zh \
-        --reference "$data/raw/test.zh"
+    compgen-cter --log "$log" --compound "$data/cter/test.compound" \
+        --lexicon "$data/cter/lexicon" --json-out "$save/cter.$name.json"
+    compgen-score "$log" --metric bleu --detokenize chinese --tokenize zh \
+        --reference "$data/raw/test.zh" --json-out "$save/bleu.$name.json"
 done

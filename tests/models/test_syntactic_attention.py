@@ -6,12 +6,16 @@ from types import SimpleNamespace
 
 import pytest
 import torch
+import torch.nn.functional as F
+from fairseq.criterions.cross_entropy import CrossEntropyCriterion
+from fairseq.criterions.label_smoothed_cross_entropy import LabelSmoothedCrossEntropyCriterion
 from fairseq.data import Dictionary
 from fairseq.data.language_pair_dataset import collate
 from fairseq.models import ARCH_CONFIG_REGISTRY
 from fairseq.sequence_generator import SequenceGenerator, SequenceGeneratorWithAlignment
 
 import compgen_fairseq  # noqa: F401
+from compgen_fairseq.criterions.structural_cross_entropy import StructuralCrossEntropyCriterion
 from compgen_fairseq.models.syntactic_attention import (
     SyntacticAttentionConfig,
     SyntacticAttentionModel,
@@ -29,6 +33,11 @@ VARIANTS = {
     "semantic-mlp": {"semantic_mlp": True},
     "all": {"sequential_semantics": True, "syntax_action": True, "semantic_mlp": True},
 }
+CRITERIONS = (
+    CrossEntropyCriterion,
+    LabelSmoothedCrossEntropyCriterion,
+    StructuralCrossEntropyCriterion,
+)
 every_variant = pytest.mark.parametrize("variant", VARIANTS)
 
 
@@ -224,9 +233,22 @@ def test_gradients_reach_every_parameter(variant):
     model, sample = build(variant, dropout=0.1).train(), batch(LENGTHS)
     logits, _ = model(**sample["net_input"])
     keep = sample["target"].ne(PAD)
-    torch.nn.functional.cross_entropy(logits[keep], sample["target"][keep]).backward()
+    F.cross_entropy(logits[keep], sample["target"][keep]).backward()
     for name, parameter in model.named_parameters():
         assert parameter.grad is not None and parameter.grad.abs().sum() > 0, name
+
+
+@pytest.mark.parametrize("criterion", CRITERIONS, ids=lambda criterion: criterion.__name__)
+def test_criterions(criterion):
+    """Without smoothing all give the sum of the targets' surprise, in nats."""
+    model, sample = build(), batch(LENGTHS)
+    smoothing = {} if criterion is CrossEntropyCriterion else {"label_smoothing": 0.0}
+    loss, size, log = criterion(TASK, sentence_avg=False, **smoothing)(model, sample)
+    keep = sample["target"].ne(PAD)
+    logits, _ = model(**sample["net_input"])
+    expected = F.cross_entropy(logits[keep], sample["target"][keep], reduction="sum")
+    torch.testing.assert_close(loss, expected)
+    assert size == log["ntokens"] == keep.sum()
 
 
 def test_dropout_is_on_both_streams_and_only_in_training():

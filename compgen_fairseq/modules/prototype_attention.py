@@ -1,0 +1,222 @@
+"""Prototype attention: each token attends to the prototypes of its own type and nothing else."""
+
+from typing import Any, NamedTuple
+
+import torch
+import torch.nn as nn
+import torch.nn.functional as F
+from fairseq.modules import FairseqDropout
+from torch import Tensor
+
+
+class Selection(NamedTuple):
+    """Which tokens of a batch have prototypes, and which ones.
+
+    Args:
+        rows: the tokens with prototypes, as indices into ``(len, batch)`` flattened, ``(n,)``.
+        types: rows of the table, each once, ``(u,)``.
+        which: for each of the tokens its index in ``types``, ``(n,)``.
+    """
+
+    rows: Tensor
+    types: Tensor
+    which: Tensor
+
+
+class PrototypeTable(nn.Module):
+    """The prototypes of each type of a vocabulary.
+
+    It is empty until it is filled, and takes the size of what it is filled with or loaded from,
+    so that a checkpoint holds the prototypes there are and needs no other file.
+
+    Args:
+        vocabulary: number of types, with or without prototypes.
+        dim: width of a prototype.
+        fingerprint: a number that tells the vocabulary's dictionary from others.
+
+    Attributes:
+        vectors: ``(types with prototypes, k, dim)``; rows behind the count are zero.
+        counts: how many prototypes a type has, at most ``k``, ``(types with prototypes,)``.
+        slots: the row of each type in ``vectors``, -1 for a type without, ``(vocabulary,)``.
+        selected: what the last :meth:`select` chose.
+    """
+
+    vectors: Tensor
+    counts: Tensor
+    slots: Tensor
+    fingerprint: Tensor
+
+    def __init__(self, vocabulary: int, dim: int, fingerprint: int = 0):
+        super().__init__()
+        self.register_buffer("vectors", torch.zeros(0, 1, dim))
+        self.register_buffer("counts", torch.zeros(0, dtype=torch.int32))
+        self.register_buffer("slots", torch.full((vocabulary,), -1, dtype=torch.int32))
+        self.register_buffer("fingerprint", torch.tensor(fingerprint))
+        self.selected: Selection | None = None
+
+    @property
+    def filled(self) -> bool:
+        """Whether there are prototypes."""
+        return len(self.counts) > 0
+
+    def fill(self, types: Tensor, vectors: Tensor, counts: Tensor) -> None:
+        """Take these prototypes.
+
+        Args:
+            types: the types that have some, ``(n,)``.
+            vectors: ``(n, k, dim)``.
+            counts: how many of the ``k`` are prototypes, ``(n,)``, from 1 to ``k``.
+
+        Raises:
+            ValueError: on shapes that don't fit.
+        """
+        dim = self.vectors.size(-1)
+        if vectors.shape[::2] != (len(types), dim) or len(counts) != len(types):
+            raise ValueError(f"prototypes {tuple(vectors.shape)} for {len(types)} types, dim {dim}")
+        self.slots.fill_(-1)
+        self.slots[types.to(self.slots.device)] = torch.arange(len(types)).to(self.slots)
+        self.vectors = vectors.to(self.vectors)
+        self.counts = counts.to(self.counts)
+
+    def draw(self, types: Tensor, k: int) -> None:
+        """Make ``k`` trained prototypes for each of the types, ``(n,)``, drawn at random."""
+        dim = self.vectors.size(-1)
+        self.fill(types, torch.zeros(len(types), k, dim), torch.full((len(types),), k))
+        vectors = nn.Parameter(torch.empty_like(self.vectors).normal_(std=dim**-0.5))
+        del self.vectors
+        self.vectors = vectors
+
+    def select(self, tokens: Tensor) -> None:
+        """Look up the tokens of a batch, ``(batch, len)``, for the layers that run on it."""
+        if not self.filled:
+            self.selected = None
+            return
+        slots = self.slots[tokens.t()].flatten()
+        rows = slots.ge(0).nonzero().squeeze(1)
+        types, which = slots[rows].unique(return_inverse=True)
+        self.selected = Selection(rows, types, which)
+
+    def _load_from_state_dict(
+        self, state_dict: dict[str, Any], prefix: str, *args: Any, **kwargs: Any
+    ) -> None:
+        loaded = {name: state_dict.get(prefix + name) for name in self.state_dict()}
+        if all(value is not None for value in loaded.values()):
+            if reason := self._refuse(**loaded):
+                args[-1].append(reason)  # the loader's list of errors
+                return
+            for name in ("vectors", "counts"):
+                own = getattr(self, name)
+                if not isinstance(own, nn.Parameter):
+                    setattr(self, name, own.new_empty(loaded[name].shape))
+        super()._load_from_state_dict(state_dict, prefix, *args, **kwargs)
+
+    def _refuse(
+        self, vectors: Tensor, counts: Tensor, slots: Tensor, fingerprint: Tensor
+    ) -> str | None:
+        """What speaks against loading these prototypes."""
+        if len(slots) != len(self.slots):
+            return (
+                f"the prototypes belong to a dictionary of {len(slots)} types, not to this one of "
+                f"{len(self.slots)}: use the dictionary that the model was trained with"
+            )
+        if int(fingerprint) != int(self.fingerprint):
+            return (
+                "the prototypes belong to a dictionary with other types, or in another order, than "
+                "this one: use the dictionary that the model was trained with"
+            )
+        if vectors.size(-1) != self.vectors.size(-1):
+            return f"the prototypes are {vectors.size(-1)} wide, the model {self.vectors.size(-1)}"
+        return None
+
+
+class PrototypeAttention(nn.Module):
+    """The prototype-attention sublayer (equation 6), with its own residual and LayerNorm.
+
+    For a token ``x`` of a type with prototypes ``C``: ``LN(x + MHA(x, C, C))``.  Any other token
+    passes through untouched.  A token meets only its own ``k`` prototypes, gathered, so that the
+    cost is O(kT); keys and values are computed once per type in the batch.
+
+    Yin et al. (2022), "Categorizing Semantic Representations for Neural Machine Translation".
+
+    Args:
+        dim: width of the model.
+        heads: number of attention heads.
+        table: where the batch's prototypes are looked up; it is not made a part of this module.
+        dropout: dropout on what is added.
+        attention_dropout: dropout on the attention weights.
+
+    Raises:
+        ValueError: if the heads don't divide the width.
+    """
+
+    def __init__(
+        self,
+        dim: int,
+        heads: int,
+        table: PrototypeTable,
+        dropout: float = 0.0,
+        attention_dropout: float = 0.0,
+    ):
+        super().__init__()
+        if dim % heads:
+            raise ValueError(f"{heads} attention heads don't divide a width of {dim}")
+        self.heads = heads
+        self.query = nn.Linear(dim, dim)
+        self.key = nn.Linear(dim, dim)
+        self.value = nn.Linear(dim, dim)
+        self.output = nn.Linear(dim, dim)
+        self.norm = nn.LayerNorm(dim)
+        self.dropout = FairseqDropout(dropout, module_name="PrototypeAttention")
+        self.attention_dropout = FairseqDropout(attention_dropout, module_name="PrototypeAttention")
+        self.shared = (table,)  # in a tuple, or its buffers would be saved once per layer
+        for part in (self.query, self.key, self.value):
+            nn.init.xavier_uniform_(part.weight, gain=2**-0.5)  # as fairseq does
+        nn.init.xavier_uniform_(self.output.weight)
+        for part in (self.query, self.key, self.value, self.output):
+            nn.init.zeros_(part.bias)
+
+    def forward(self, x: Tensor) -> Tensor:
+        """``(len, batch, dim)`` -> ``(len, batch, dim)``, for the tokens that were selected."""
+        selected = self.shared[0].selected
+        if selected is None:
+            return x
+        flat = x.reshape(-1, x.size(-1))
+        tokens = flat.index_select(0, selected.rows)
+        fused = self.norm(tokens + self.dropout(self.attend(tokens, selected)))
+        return flat.index_copy(0, selected.rows, fused).view_as(x)
+
+    def attend(self, x: Tensor, selected: Selection) -> Tensor:
+        """``MHA(x, C, C)`` for tokens ``(n, dim)``."""
+        table = self.shared[0]
+        n, dim = x.shape
+        vectors = table.vectors[selected.types]  # (u, k, dim)
+        k = vectors.size(1)
+        split = (n, k, self.heads, dim // self.heads)
+        key = self.key(vectors).flatten(1).index_select(0, selected.which).view(split)
+        value = self.value(vectors).flatten(1).index_select(0, selected.which).view(split)
+        query = self.query(x).view(n, 1, *split[2:]) * split[-1] ** -0.5
+        scores = (query * key).sum(-1)  # (n, k, heads)
+        absent = torch.arange(k, device=x.device) >= table.counts[selected.types].unsqueeze(1)
+        scores = scores.masked_fill(absent[selected.which].unsqueeze(-1), float("-inf"))
+        weights = self.attention_dropout(F.softmax(scores, dim=1, dtype=torch.float32).type_as(x))
+        return self.output((weights.unsqueeze(-1) * value).sum(1).view(n, dim))
+
+
+class PrototypeLayerNorm(nn.LayerNorm):
+    """The LayerNorm after self-attention, with prototype attention behind it.
+
+    In a post-norm layer that is the place between self-attention and what follows, in fairseq's
+    encoder and decoder layers alike; the parameters of the LayerNorm keep their names.
+
+    Args:
+        dim: width of the model.
+        attention: the sublayer behind it.
+    """
+
+    def __init__(self, dim: int, attention: PrototypeAttention):
+        super().__init__(dim)
+        self.prototype_attn = attention
+
+    def forward(self, x: Tensor) -> Tensor:
+        """``(len, batch, dim)`` -> ``(len, batch, dim)``."""
+        return self.prototype_attn(super().forward(x))

@@ -1,0 +1,1 @@
+"""Encoder states -> sample per type -> k-means -> table of prototypes."""

@@ -1,0 +1,150 @@
+"""From a model and its training set to prototypes: choose, run, exchange, cluster."""
+
+import logging
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+
+from compgen_fairseq.prototypes.kmeans import gpu_in_use, prototypes_of
+from compgen_fairseq.prototypes.progress import progress, rank_and_world
+from compgen_fairseq.prototypes.sample import Sample, choose, pair_keys
+from compgen_fairseq.prototypes.states import Store, collect, make_batches, share
+from compgen_fairseq.prototypes.vocabulary import word_types
+
+logger = logging.getLogger(__name__)
+
+PER_CENTRE = 256  # faiss clusters a sample of so many states per centre if there are more
+
+
+@dataclass(frozen=True)
+class Settings:
+    """How prototypes are made.
+
+    Args:
+        k: prototypes of each type.
+        min_count: types that occur less often in the corpus have none.
+        size: states of a type that are clustered; 0 for ``256 * k``, faiss's own limit.
+        memory: for all states, in GiB; the size is lowered if need be.
+        max_tokens: tokens of a batch.
+        seed: of the choice of states and of k-means.
+    """
+
+    k: int = 3
+    min_count: int = 10
+    size: int = 0
+    memory: float = 8.0
+    max_tokens: int = 8192
+    seed: int = 1
+
+
+class Prototypes(NamedTuple):
+    """Of one side: ``types`` ``(n,)``, ``vectors`` ``(n, k, dim)`` and ``counts`` ``(n,)``."""
+
+    types: Tensor
+    vectors: Tensor
+    counts: Tensor
+
+
+def extract(
+    model: nn.Module,
+    dataset: Any,
+    sides: Sequence[str],
+    settings: Settings,
+    max_positions: tuple[int, int] | None = None,
+) -> dict[str, Prototypes]:
+    """Cluster the last layers' states of each type over a corpus (algorithm 1, stage 2).
+
+    Under data parallelism each worker runs its share of the batches and clusters its share of the
+    types; all return the same. The batches are the same for any number of workers.
+
+    Args:
+        model: an encoder-decoder model with the interface of fairseq's Transformer. It is run in
+            evaluation mode and left as it was.
+        dataset: a parallel corpus.
+        sides: ``"source"`` for the encoder's states, ``"target"`` for the decoder's, by the token
+            that goes in.
+        settings: how to.
+        max_positions: longer pairs are left out, as they are in training.
+
+    Raises:
+        ValueError: if there is too little memory, or no type is left.
+    """
+    begin = time.monotonic()
+    rank, world = rank_and_world()
+    indices = np.arange(len(dataset))
+    if max_positions is not None:
+        indices, _ = dataset.filter_indices_by_size(indices, max_positions)
+    widths = {
+        "source": model.encoder.embed_tokens.embedding_dim,
+        "target": getattr(model.decoder, "output_embed_dim", 0),
+    }
+    keys = pair_keys(dataset, indices, settings.seed)
+    samples = {}
+    for side in sides:
+        words = word_types((model.encoder if side == "source" else model.decoder).dictionary)
+        most = int(settings.memory * 2**30 / len(sides) / (2 * widths[side]))
+        size = settings.size or PER_CENTRE * settings.k
+        samples[side] = sample = choose(
+            dataset, indices, keys, side, words, settings.min_count, size, most, settings.k
+        )
+        if len(sample) == 0:
+            raise ValueError(
+                f"prototypes: no word of the {side} side occurs {settings.min_count} times in the "
+                "training set; lower --prototype-min-count"
+            )
+        logger.info(
+            "prototypes: %s side, %d of %d types occur at least %d times; at most %d states of "
+            "each, %d in all, take %.2f GiB in half precision over %d worker(s)",
+            *(side, np.count_nonzero(sample.counts), len(words), settings.min_count, sample.size),
+            *(len(sample), len(sample) * widths[side] / 2**29, world),
+        )
+    needed = np.unique(np.concatenate([sample.sentences for sample in samples.values()]))
+    batches = make_batches(dataset, needed, settings.max_tokens)
+    workers = np.zeros(len(dataset), dtype=np.int16)
+    for i, batch in enumerate(batches):
+        workers[batch] = i % world
+    stores = {side: Store(samples[side], workers, rank, widths[side]) for side in sides}
+    chosen = time.monotonic()
+    collect(model, dataset, batches[rank::world], stores)
+    collected = time.monotonic()
+    prototypes = {side: _cluster(stores.pop(side), side, settings, world) for side in sides}
+    logger.info(
+        "prototypes: %.1f s to choose states, %.1f s to compute them in %d batches, %.1f s for "
+        "k-means on the %s",
+        *(chosen - begin, collected - chosen, len(batches), time.monotonic() - collected),
+        "CPU" if gpu_in_use() is None else f"GPU {gpu_in_use()}",
+    )
+    return prototypes
+
+
+def _cluster(store: Store, side: str, settings: Settings, world: int) -> Prototypes:
+    """Divide the types among the workers, cluster, and tell each other the result."""
+    if store.not_finite:
+        logger.warning(
+            "prototypes: %d states of the %s side are not finite in half precision; left out",
+            *(store.not_finite, side),
+        )
+    sample: Sample = store.sample
+    types, bounds = sample.bounds()
+    # worker r clusters types cuts[r] to cuts[r + 1]: whole types, about as many states each
+    cuts = np.searchsorted(bounds, np.arange(world + 1) * (len(sample) / world))
+    block = store.exchange(bounds[cuts]).numpy()
+    mine = slice(cuts[store.rank], cuts[store.rank + 1])
+    vectors = torch.zeros(len(types), settings.k, store.dim)
+    counts = torch.zeros(len(types), dtype=torch.int32)
+    spans = bounds - bounds[mine.start]
+    gpu = gpu_in_use()
+    for i in progress(range(mine.start, mine.stop), "k-means", mine.stop - mine.start, " types"):
+        states = block[spans[i] : spans[i + 1]]
+        centres = torch.from_numpy(prototypes_of(states, settings.k, settings.seed, gpu))
+        vectors[i, : len(centres)] = centres
+        counts[i] = len(centres)
+    share(vectors, cuts)
+    share(counts, cuts)
+    some = counts > 0
+    return Prototypes(torch.from_numpy(types).long()[some], vectors[some], counts[some])

@@ -1,0 +1,75 @@
+"""k-means of one type's states, with faiss."""
+
+import faiss
+import numpy as np
+
+ITERATIONS = 20
+SEED = 1
+
+
+def kmeans(
+    states: np.ndarray, k: int, seed: int = SEED, redo: int = 1, gpu: int | None = None
+) -> tuple[np.ndarray, float]:
+    """Lloyd's algorithm (equation 7 of Yin et al., 2022).
+
+    Args:
+        states: float32, ``(n, dim)`` with ``n >= k``.
+        k: number of clusters.
+        seed: of the states that the clusters start from.
+        redo: how many starts to try; the best one's result is kept.
+        gpu: number of the GPU to use; None for the CPU.
+
+    Returns:
+        the centres, float32, ``(k, dim)``, and the sum of squared distances to them.
+    """
+    parameters = faiss.ClusteringParameters()
+    parameters.niter = ITERATIONS
+    parameters.nredo = redo
+    parameters.seed = seed
+    parameters.min_points_per_centroid = 1
+    parameters.max_points_per_centroid = len(states)  # they are a sample already
+    clustering = faiss.Clustering(states.shape[1], k, parameters)
+    index = faiss.IndexFlatL2(states.shape[1])
+    if gpu is not None:
+        index = faiss.index_cpu_to_gpu(faiss.StandardGpuResources(), gpu, index)
+    clustering.train(states, index)
+    centres = faiss.vector_to_array(clustering.centroids).reshape(k, -1)
+    return centres, float(index.search(states, 1)[0].sum())
+
+
+def prototypes_of(
+    states: np.ndarray, k: int, seed: int = SEED, gpu: int | None = None
+) -> np.ndarray:
+    """The prototypes of one type.
+
+    States that are not finite don't count. If no more than ``k`` different states are left, they
+    are the prototypes; else the centres of k-means to which a state belongs.
+
+    Args:
+        states: ``(n, dim)``, in half precision.
+        k: the most prototypes.
+        seed: see :func:`kmeans`.
+        gpu: see :func:`kmeans`.
+
+    Returns:
+        float32, ``(m, dim)`` with ``m <= k``; no two are the same.
+    """
+    states = states[np.isfinite(states).all(axis=1)].astype(np.float32)
+    if len(np.unique(states[:, :1])) <= k:  # no more than k different states only if so
+        different = np.unique(states, axis=0)
+        if len(different) <= k:
+            return different
+    centres, _ = kmeans(np.ascontiguousarray(states), k, seed, gpu=gpu)
+    centres = np.unique(centres[np.isfinite(centres).all(axis=1)], axis=0)
+    index = faiss.IndexFlatL2(centres.shape[1])
+    index.add(centres)
+    return centres[np.unique(index.search(states, 1)[1])]
+
+
+def gpu_in_use() -> int | None:
+    """The number of the GPU that this process computes on, if faiss can use it."""
+    if faiss.get_num_gpus() == 0:
+        return None
+    import torch
+
+    return torch.cuda.current_device()

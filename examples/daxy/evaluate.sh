@@ -1,0 +1,29 @@
+#!/usr/bin/env bash
+# Translates both test sets with a run's chosen and last checkpoint and scores them.
+#   [BEAM=5] bash examples/daxy/evaluate.sh DATA SAVE
+# For each of NAME = best, last it leaves SAVE/test.NAME.log (fairseq-generate on the 8 sentences
+# with "daxy") and test.NAME.json (exact match), test1.NAME.log (on the larger test set) and
+# bleu.NAME.json.
+set -euo pipefail
+# shellcheck source=../recipe.sh
+METHOD=sq source "$(dirname "${BASH_SOURCE[0]}")/../recipe.sh" # the method does not matter here
+
+search=(--beam "${BEAM:-5}" --max-len-a 1.2 --max-len-b 10 --batch-size 128)
+for name in best last; do
+    generate "$name" "${search[@]}" --scoring exact_match
+    echo "checkpoint_$name.pt"
+    grep '^[TH]-' "$save/test.$name.log"
+    compgen-score "$save/test.$name.log" --json-out "$save/test.$name.json"
+
+    log="$save/test1.$name.log"
+    if [[ ! $log -nt $save/checkpoint_$name.pt ]]; then
+        fairseq-generate "$data" "${device[@]}" --user-dir "$root/compgen_fairseq" \
+            --path "$save/checkpoint_$name.pt" --gen-subset test1 "${search[@]}" "${more[@]}" \
+            >"$log.partial" 2>"$save/generate.err" ||
+            { tail -n 5 "$save/generate.err" >&2; exit 1; }
+        rm "$save/generate.err"
+        mv "$log.partial" "$log"
+    fi
+    compgen-score "$log" --metric bleu --tokenize none --reference "$data/raw/test1.fr" \
+        --json-out "$save/bleu.$name.json"
+done

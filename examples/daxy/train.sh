@@ -1,0 +1,45 @@
+#!/usr/bin/env bash
+# Trains one model on the prepared daxy folder; run again, it resumes.
+#   [METHOD=syntactic|lstm|transformer] [SEED=1] [UPDATES=6250] \
+#       bash examples/daxy/train.sh DATA SAVE [FLAG...]
+# DATA comes from prepare/daxy.sh; SAVE is the folder of the checkpoints and the log; more flags go
+# to fairseq-train. Every method gets the same batches, 200,000 pairs by default, and the
+# checkpoint with the best validation BLEU is the chosen one.
+set -euo pipefail
+method="${METHOD:-syntactic}"
+# shellcheck source=../recipe.sh
+METHOD=sq source "$(dirname "${BASH_SOURCE[0]}")/../recipe.sh" # sq: no flags of SQ-Transformer
+
+case "$method" in
+    syntactic) flags=(--arch syntactic_attention_scan --lr 1e-3 --clip-norm 5) ;;
+    lstm) # attention on the encoder's states; fairseq wants as many layers on both sides
+        flags=(
+            --arch lstm --lr 1e-3 --clip-norm 5 --dropout 0.5
+            --encoder-layers 2 --encoder-bidirectional --decoder-layers 2
+            --encoder-embed-dim 120 --decoder-embed-dim 120 --decoder-out-embed-dim 120
+            --encoder-hidden-size 200 --decoder-hidden-size 400
+        )
+        ;;
+    transformer)
+        flags=(
+            --arch transformer --dropout 0.3 --share-decoder-input-output-embed
+            --encoder-layers 2 --encoder-embed-dim 128
+            --encoder-ffn-embed-dim 256 --encoder-attention-heads 4
+            --decoder-layers 2 --decoder-embed-dim 128
+            --decoder-ffn-embed-dim 256 --decoder-attention-heads 4
+            --lr 1e-3 --lr-scheduler inverse_sqrt --warmup-updates 500
+        )
+        ;;
+    *)
+        echo "$0: METHOD=$method is none of syntactic, lstm, transformer" >&2
+        exit 2
+        ;;
+esac
+
+: "${UPDATES:=6250}"
+train "${flags[@]}" --batch-size 32 --repeated-pairs spread \
+    --validate-interval 1000000 --validate-interval-updates 500 --save-interval-updates 500 \
+    --batch-size-valid 128 \
+    --eval-bleu --eval-bleu-args '{"beam": 5, "max_len_a": 1.2, "max_len_b": 10}' \
+    --eval-tokenized-bleu \
+    --best-checkpoint-metric bleu --maximize-best-checkpoint-metric

@@ -1,0 +1,20 @@
+#!/usr/bin/env bash
+# One process of a distributed training, started by LAUNCH (torchrun or srun): fairseq-train with the
+# flags that follow from the launcher's variables. fairseq's own detection takes the processes for
+# separate trainings where each machine, or each process, has a single GPU or none.
+set -euo pipefail
+flags=()
+if [[ -n ${WORLD_SIZE:-} && -n ${RANK:-} ]]; then # torchrun
+    flags=(
+        --distributed-init-method env:// --distributed-world-size "$WORLD_SIZE"
+        --distributed-rank "$RANK" --device-id "${LOCAL_RANK:-0}" --distributed-no-spawn
+    )
+elif [[ -n ${SLURM_PROCID:-} ]]; then # srun
+    host="$(scontrol show hostnames "$SLURM_STEP_NODELIST" | head -n 1)"
+    flags=(
+        --distributed-init-method "tcp://$host:${MASTER_PORT:-29500}"
+        --distributed-world-size "$SLURM_NTASKS" --distributed-rank "$SLURM_PROCID"
+        --device-id "$SLURM_LOCALID" --distributed-no-spawn
+    )
+fi
+exec fairseq-train "$@" "${flags[@]}"

@@ -1,0 +1,124 @@
+"""prepare/daxy.sh, run as a user runs it."""
+
+import hashlib
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+SCRIPT = Path(__file__).parents[2] / "prepare" / "daxy.sh"
+
+pytestmark = pytest.mark.skipif(
+    os.name != "posix", reason="prepare/daxy.sh is a bash script, run on POSIX systems"
+)
+
+
+def run(*arguments: object, **environment: str) -> subprocess.CompletedProcess[str]:
+    env = {key: value for key, value in os.environ.items() if key != "COMPGEN_DATA"}
+    return subprocess.run(
+        [str(SCRIPT), *map(str, arguments)],
+        env={**env, "PYTHON": sys.executable, **environment},
+        capture_output=True,
+        text=True,
+        timeout=300,
+        check=False,
+    )
+
+
+@pytest.fixture
+def files(tmp_path: Path) -> Path:
+    """Small files in the publisher's layout, and their checksums in ``sums``."""
+    folder = tmp_path / "files"
+    folder.mkdir()
+    daxy = "IN: i am daxy . OUT: je suis daxiste .\n"
+    lines = {
+        "train.daxy": "".join(f"IN: he is a{i} . OUT: il est b{i} .\n" for i in range(9))
+        + 2 * daxy,
+        "test.daxy": "IN: he is daxy . OUT: il est daxiste .\n",
+        "test": "IN: he is daxy . OUT: il est daxiste .\nIN: i m new . OUT: je suis neuf .\n",
+    }
+    for name, text in lines.items():
+        (folder / name).write_text(text)
+    write_sums(folder)
+    return folder
+
+
+def write_sums(folder: Path) -> None:
+    names = ("train.daxy", "test.daxy", "test")
+    sums = (f"{hashlib.sha256((folder / n).read_bytes()).hexdigest()}  ./{n}\n" for n in names)
+    (folder / "sums").write_text("".join(sums))
+
+
+def test_folder_is_complete_and_read_by_fairseq(files: Path, tmp_path: Path) -> None:
+    from fairseq.data import Dictionary, data_utils
+
+    dest = tmp_path / "daxy"
+    result = run(dest, "--from", files, "--checksums", files / "sums", "--valid-size", 3)
+    assert result.returncode == 0, result.stderr
+    assert result.stdout == f"{dest}: 8 train, 3 valid, 1 test, 2 test1 pairs\n"
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["daxy", "files"]
+    record = json.loads((dest / "PREPARED.json").read_text())
+    assert record["command"].startswith("prepare/daxy.sh DEST --valid-size 3 --seed 1")
+    text = {}
+    for language in ("en", "fr"):
+        dictionary = Dictionary.load(str(dest / f"dict.{language}.txt"))
+        for subset in ("train", "valid", "test", "test1"):
+            lines = (dest / "raw" / f"{subset}.{language}").read_text().splitlines()
+            text[subset, language] = lines
+            prefix = str(dest / f"{subset}.en-fr.{language}")
+            data = data_utils.load_indexed_dataset(prefix, dictionary)
+            assert len(data) == len(lines) == record["pairs"][subset]
+            if subset == "train":
+                assert [dictionary.string(line) for line in data] == lines
+    pairs = {
+        subset: sorted(
+            f"IN: {en} OUT: {fr}"
+            for en, fr in zip(text[subset, "en"], text[subset, "fr"], strict=True)
+        )
+        for subset in ("train", "valid", "test", "test1")
+    }
+    assert sorted(pairs["train"] + pairs["valid"]) == sorted(
+        (files / "train.daxy").read_text().splitlines()
+    )
+    assert pairs["test"] == (files / "test.daxy").read_text().splitlines()
+    assert pairs["test1"] == (files / "test").read_text().splitlines()
+
+
+def test_bad_input_is_one_sentence_and_leaves_nothing(files: Path, tmp_path: Path) -> None:
+    dest = tmp_path / "daxy"
+
+    def fails(message: str, *arguments: object) -> None:
+        result = run(dest, *arguments)
+        assert result.returncode == 1 and result.stdout == ""
+        assert result.stderr.startswith("prepare/daxy.sh: ") and message in result.stderr
+        assert result.stderr.count("\n") == 1
+        assert [path.name for path in tmp_path.iterdir()] == ["files"]
+
+    ours = ("--from", files, "--checksums", files / "sums")
+    fails("neither --from nor $COMPGEN_DATA says where the daxy files are")
+    fails("train.daxy is missing", "--from", tmp_path)
+    fails("train.daxy is not the publisher's file", "--from", files)
+    fails("10 of the training pairs can't be held out", *ours, "--valid-size", 10)
+    with (files / "test").open("a") as file:
+        file.write("no pair\n")
+    fails("test is not the publisher's file", *ours)
+    write_sums(files)
+    fails("test, line 3 is not of the form 'IN: ... OUT: ...'", *ours)
+
+
+def test_the_publishers_files(compgen_data: Path, tmp_path: Path) -> None:
+    if not (compgen_data / "daxy").is_dir():
+        pytest.skip("COMPGEN_DATA has no daxy folder")
+    dest = tmp_path / "daxy"
+    result = run(dest, COMPGEN_DATA=str(compgen_data))
+    assert result.stdout == f"{dest}: 10499 train, 500 valid, 8 test, 1191 test1 pairs\n"
+    train = (dest / "raw" / "train.en").read_text().splitlines()
+    assert train.count("i am daxy .") == sum("daxy" in line for line in train) == 1000
+    for subset in ("valid", "test", "test1"):
+        assert not set(train) & set((dest / "raw" / f"{subset}.en").read_text().splitlines())
+    assert run(dest, COMPGEN_DATA=str(compgen_data)).stdout.endswith(
+        "already prepared with these settings.\n"
+    )
