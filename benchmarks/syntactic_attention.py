@@ -16,6 +16,7 @@ Reported are the medians over the rounds of milliseconds per batch, on the CPU o
 """
 
 import argparse
+import logging
 import statistics
 import time
 import warnings
@@ -79,7 +80,7 @@ def scripted(decoder: SyntacticDecoder) -> Unroll:
 
     def unroll(h: Tensor, summary: Tensor, mask: Tensor, steps: int) -> Tensor:
         messages, query, *_ = decoder.begin(h, summary)
-        recurrent = decoder.layers[0].weight_hh.t()  # type: ignore[union-attr, operator]
+        recurrent = decoder.layers[0].weight_hh.t()
         return loop(h, messages, query, mask, recurrent, steps)
 
     return unroll
@@ -157,6 +158,7 @@ def main() -> None:
     parser.add_argument("--cpu", action="store_true", help="use no GPU")
     args = parser.parse_args()
     torch.set_num_threads(args.threads)
+    logging.disable(logging.INFO)
     device = "cuda" if torch.cuda.is_available() and not args.cpu else "cpu"
     print(f"{device}, {args.threads} threads, PyTorch {torch.__version__}, width {DIM}\n")
     print("| sentences x source x steps | decoder | forward, ms | forward + backward, ms |")

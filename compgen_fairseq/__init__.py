@@ -10,6 +10,10 @@ if not {Path(word).name for word in sys.argv[:1]} & {"compgen-cter", "compgen-re
     compat.apply()
 
     from compgen_fairseq.criterions import structural_cross_entropy  # noqa: F401
-    from compgen_fairseq.models import sq_transformer, syntactic_attention  # noqa: F401
+    from compgen_fairseq.models import (  # noqa: F401
+        proto_transformer,
+        sq_transformer,
+        syntactic_attention,
+    )
     from compgen_fairseq.scoring import exact_match  # noqa: F401
     from compgen_fairseq.tasks import compgen_translation  # noqa: F401

@@ -33,25 +33,32 @@ case "${SIZE:=tiny}" in
         ;;
 esac
 
-# The rows of the paper's Table 4 (Table 1's are sq and plain).
-case "${METHOD:=sq}" in
-    sq) METHOD_FLAGS=() ;;                                          # SAL on SCAN, SRL elsewhere
-    sal) METHOD_FLAGS=(--attention sal) ;;                          # w. SAL
-    srl) METHOD_FLAGS=(--attention srl) ;;                          # w. SRL
-    plain) METHOD_FLAGS=(--attention plain) ;;                      # the Transformer baseline
-    none) METHOD_FLAGS=(--attention plain --quantizer sovq) ;;      # None: SoVQ, plain attention
-    sal-vq) METHOD_FLAGS=(--attention sal --quantizer vq) ;;        # - SoVQ
-    srl-vq) METHOD_FLAGS=(--attention srl --quantizer vq) ;;
-    sal-tokens) METHOD_FLAGS=(--attention sal --mmi tokens) ;;      # - Brown
-    srl-tokens) METHOD_FLAGS=(--attention srl --mmi tokens) ;;
-    sal-brown) METHOD_FLAGS=(--attention sal --code-classes brown) ;;  # beyond the paper
-    srl-brown) METHOD_FLAGS=(--attention srl --code-classes brown) ;;
-    *)
-        echo "$0: METHOD=$METHOD is none of sq, sal, srl, plain, none, sal-vq, srl-vq, sal-tokens," \
-            "srl-tokens, sal-brown, srl-brown" >&2
-        exit 2
-        ;;
-esac
+# train_sq ARCH FLAG...: trains SQ-Transformer, its baseline or an ablation, as METHOD says: the rows
+# of the paper's Table 4 (Table 1's are sq and plain).
+train_sq() {
+    local arch="$1" method=()
+    shift
+    case "${METHOD:-sq}" in
+        sq) ;;                                                     # SAL on SCAN, SRL elsewhere
+        sal) method=(--attention sal) ;;                           # w. SAL
+        srl) method=(--attention srl) ;;                           # w. SRL
+        plain) method=(--attention plain) ;;                       # the Transformer baseline
+        none) method=(--attention plain --quantizer sovq) ;;       # None: SoVQ, plain attention
+        sal-vq) method=(--attention sal --quantizer vq) ;;         # - SoVQ
+        srl-vq) method=(--attention srl --quantizer vq) ;;
+        sal-tokens) method=(--attention sal --mmi tokens) ;;       # - Brown
+        srl-tokens) method=(--attention srl --mmi tokens) ;;
+        sal-brown) method=(--attention sal --code-classes brown) ;;  # beyond the paper
+        srl-brown) method=(--attention srl --code-classes brown) ;;
+        *)
+            echo "$0: METHOD=$METHOD is none of sq, sal, srl, plain, none, sal-vq, srl-vq," \
+                "sal-tokens, srl-tokens, sal-brown, srl-brown${OTHER_METHODS:+, $OTHER_METHODS}" >&2
+            exit 2
+            ;;
+    esac
+    train --arch "$arch" --optimizer adam --adam-betas '(0.9,0.98)' --clip-norm 0 \
+        --criterion structural_cross_entropy "${method[@]}" "$@"
+}
 
 # train FLAG...: fairseq-train into SAVE, UPDATES long; resumes what is there.
 train() {
@@ -63,27 +70,26 @@ train() {
     cp "$data/PREPARED.json" "$save/PREPARED.json"
     # shellcheck disable=SC2086 # LAUNCH is a command with arguments
     ${LAUNCH:-} bash "$root/examples/process.sh" "$data" "${device[@]}" --user-dir "$root/compgen_fairseq" \
-        --task compgen_translation --criterion structural_cross_entropy \
-        --optimizer adam --adam-betas '(0.9,0.98)' --clip-norm 0 \
+        --task compgen_translation \
         --seed "$SEED" --max-update "$UPDATES" --save-dir "$save" \
         --keep-interval-updates 1 --no-epoch-checkpoints \
         --no-progress-bar --log-format simple --log-interval 100 \
-        "${METHOD_FLAGS[@]}" "$@" "${more[@]}" 2>&1 |
+        "$@" "${more[@]}" 2>&1 |
         tee -a "$save/train.log" | python "$root/examples/time_left.py" "$UPDATES"
 }
 
-# generate NAME FLAG...: decodes subset test with checkpoint_NAME.pt into SAVE/test.NAME.log,
-# unless that has been done since the checkpoint was written.
+# generate NAME SUBSET FLAG...: decodes with checkpoint_NAME.pt into SAVE/SUBSET.NAME.log, unless that
+# has been done since the checkpoint was written.
 generate() {
-    local checkpoint="$save/checkpoint_$1.pt" log="$save/test.$1.log"
-    shift
+    local checkpoint="$save/checkpoint_$1.pt" subset="$2" log="$save/$2.$1.log"
+    shift 2
     if [[ ! -e $checkpoint ]]; then
         echo "$0: there is no $checkpoint; train.sh comes first" >&2
         exit 1
     fi
     [[ $log -nt $checkpoint ]] && return
     fairseq-generate "$data" "${device[@]}" --user-dir "$root/compgen_fairseq" \
-        --path "$checkpoint" --gen-subset test "$@" "${more[@]}" \
+        --path "$checkpoint" --gen-subset "$subset" "$@" "${more[@]}" \
         >"$log.partial" 2>"$save/generate.err" ||
         { tail -n 5 "$save/generate.err" >&2; exit 1; }
     rm "$save/generate.err"

@@ -23,7 +23,7 @@ train_translation() {
             --validate-interval-updates 1000 --save-interval-updates 1000
         )
     fi
-    train --arch "$1" --dropout "$2" --weight-decay 0.0001 --label-smoothing 0.1 \
+    train_sq "$1" --dropout "$2" --weight-decay 0.0001 --label-smoothing 0.1 \
         "${size_flags[@]}" --validate-interval 1000000 --max-tokens-valid 8192 \
         --eval-bleu --eval-bleu-args '{"beam": 5, "max_len_a": 1.2, "max_len_b": 10}' \
         --eval-bleu-remove-bpe --eval-bleu-detok moses \
@@ -36,7 +36,7 @@ evaluate_translation() {
     local name log
     for name in best last; do
         log="$save/test.$name.log"
-        generate "$name" --beam "${BEAM:-5}" --max-len-a 1.2 --max-len-b 10 --max-tokens 4096 \
+        generate "$name" test --beam "${BEAM:-5}" --max-len-a 1.2 --max-len-b 10 --max-tokens 4096 \
             --remove-bpe
         echo "checkpoint_$name.pt"
         codes "$name"

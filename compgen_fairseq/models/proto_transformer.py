@@ -70,6 +70,8 @@ class PrototypeConfig(FairseqDataclass):
         """
         names = [f.name for f in fields(cls) if hasattr(args, f.name)]
         config = cls(**{name: getattr(args, name) for name in names})
+        if config.prototypes not in SIDES:
+            raise ValueError(f"--prototypes is one of {', '.join(SIDES)}, not {config.prototypes}")
         for name in ("prototypes_per_token", "prototype_min_count"):
             if getattr(config, name) < 1:
                 raise ValueError(f"--{name.replace('_', '-')} must be at least 1")
@@ -105,7 +107,9 @@ def add_prototypes(stack: Any, dictionary: Dictionary, side: Any, cfg: Transform
 class ProtoTransformerEncoder(TransformerEncoderBase):
     """fairseq's encoder, which looks up the prototypes of its tokens if it has a table."""
 
-    prototypes: PrototypeTable | None = None
+    def __init__(self, *args: Any, **kwargs: Any):
+        super().__init__(*args, **kwargs)
+        self.prototypes: PrototypeTable | None = None
 
     def forward(self, src_tokens: Tensor, *args: Any, **kwargs: Any) -> dict[str, Any]:
         """As fairseq's, for ``(batch, src_len)`` tokens."""
@@ -117,7 +121,9 @@ class ProtoTransformerEncoder(TransformerEncoderBase):
 class ProtoTransformerDecoder(TransformerDecoderBase):
     """fairseq's decoder, which looks up the prototypes of its input tokens if it has a table."""
 
-    prototypes: PrototypeTable | None = None
+    def __init__(self, *args: Any, **kwargs: Any):
+        super().__init__(*args, **kwargs)
+        self.prototypes: PrototypeTable | None = None
 
     def extract_features(
         self,
@@ -187,9 +193,9 @@ class ProtoTransformerModel(TransformerModel):
 
     def tables(self) -> dict[str, PrototypeTable]:
         """The tables by side, ``source`` before ``target``."""
-        stacks = {"source": self.encoder, "target": self.decoder}
+        stacks: dict[str, Any] = {"source": self.encoder, "target": self.decoder}
         sides = SIDES[self.prototype_config.prototypes]
-        return {side: stacks[side].prototypes for side in sides}  # type: ignore[misc]
+        return {side: stacks[side].prototypes for side in sides}
 
     def train_prototype_attention(self, on: bool) -> None:
         """Say whether the new sublayers take part in training, as they do in stage 2.

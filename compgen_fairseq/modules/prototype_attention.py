@@ -38,6 +38,7 @@ class PrototypeTable(nn.Module):
         vectors: ``(types with prototypes, k, dim)``; rows behind the count are zero.
         counts: how many prototypes a type has, at most ``k``, ``(types with prototypes,)``.
         slots: the row of each type in ``vectors``, -1 for a type without, ``(vocabulary,)``.
+        restarted: the update before which the optimizer started anew for them, -1 for none.
         selected: what the last :meth:`select` chose.
     """
 
@@ -45,6 +46,7 @@ class PrototypeTable(nn.Module):
     counts: Tensor
     slots: Tensor
     fingerprint: Tensor
+    restarted: Tensor
 
     def __init__(self, vocabulary: int, dim: int, fingerprint: int = 0):
         super().__init__()
@@ -52,6 +54,7 @@ class PrototypeTable(nn.Module):
         self.register_buffer("counts", torch.zeros(0, dtype=torch.int32))
         self.register_buffer("slots", torch.full((vocabulary,), -1, dtype=torch.int32))
         self.register_buffer("fingerprint", torch.tensor(fingerprint))
+        self.register_buffer("restarted", torch.tensor(-1))
         self.selected: Selection | None = None
 
     @property
@@ -99,7 +102,7 @@ class PrototypeTable(nn.Module):
     def _load_from_state_dict(
         self, state_dict: dict[str, Any], prefix: str, *args: Any, **kwargs: Any
     ) -> None:
-        loaded = {name: state_dict.get(prefix + name) for name in self.state_dict()}
+        loaded: dict[str, Any] = {name: state_dict.get(prefix + name) for name in self.state_dict()}
         if all(value is not None for value in loaded.values()):
             if reason := self._refuse(**loaded):
                 args[-1].append(reason)  # the loader's list of errors
@@ -111,7 +114,7 @@ class PrototypeTable(nn.Module):
         super()._load_from_state_dict(state_dict, prefix, *args, **kwargs)
 
     def _refuse(
-        self, vectors: Tensor, counts: Tensor, slots: Tensor, fingerprint: Tensor
+        self, vectors: Tensor, slots: Tensor, fingerprint: Tensor, **_: Tensor
     ) -> str | None:
         """What speaks against loading these prototypes."""
         if len(slots) != len(self.slots):

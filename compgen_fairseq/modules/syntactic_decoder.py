@@ -1,5 +1,7 @@
 """The syntactic stream's decoder: which source words each step of the output is made of."""
 
+from typing import Any
+
 import torch
 import torch.nn as nn
 import torch.nn.functional as F
@@ -72,7 +74,7 @@ class SyntacticDecoder(nn.Module):
         self.dropout = dropout
         self.states = 2 if rnn == "lstm" else 1
         self.initial = nn.Linear(dim, dim)
-        self.layers = nn.ModuleList(STEPS[rnn](dim, dim) for _ in range(layers))
+        self.layers: Any = nn.ModuleList(STEPS[rnn](dim, dim) for _ in range(layers))
 
     def begin(self, h: Tensor, summary: Tensor) -> list[Tensor]:
         """The state before the first step.
@@ -86,7 +88,7 @@ class SyntacticDecoder(nn.Module):
         """
         query = self.initial(summary).relu()
         zeros = [torch.zeros_like(query)] * (self.states * len(self.layers))
-        return [self.layers[0].project(h), query, *zeros]  # type: ignore[operator]
+        return [self.layers[0].project(h), query, *zeros]
 
     def step(self, h: Tensor, mask: Tensor, state: list[Tensor]) -> tuple[Tensor, list[Tensor]]:
         """One step.

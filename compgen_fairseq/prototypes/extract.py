@@ -8,11 +8,11 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 
 from compgen_fairseq.prototypes.kmeans import gpu_in_use, prototypes_of
 from compgen_fairseq.prototypes.progress import progress, rank_and_world
-from compgen_fairseq.prototypes.sample import Sample, choose, pair_keys
+from compgen_fairseq.prototypes.sample import Sample, choose, survey
 from compgen_fairseq.prototypes.states import Store, collect, make_batches, share
 from compgen_fairseq.prototypes.vocabulary import word_types
 
@@ -51,7 +51,7 @@ class Prototypes(NamedTuple):
 
 
 def extract(
-    model: nn.Module,
+    model: Any,
     dataset: Any,
     sides: Sequence[str],
     settings: Settings,
@@ -83,15 +83,16 @@ def extract(
         "source": model.encoder.embed_tokens.embedding_dim,
         "target": getattr(model.decoder, "output_embed_dim", 0),
     }
-    keys = pair_keys(dataset, indices, settings.seed)
+    keys, counts = survey(dataset, indices, settings.seed)
     samples = {}
     for side in sides:
         words = word_types((model.encoder if side == "source" else model.decoder).dictionary)
+        often = np.zeros(len(words), dtype=np.int64)
+        often[: len(counts[side])] = counts[side]
+        often[~words | (often < settings.min_count)] = 0
         most = int(settings.memory * 2**30 / len(sides) / (2 * widths[side]))
         size = settings.size or PER_CENTRE * settings.k
-        samples[side] = sample = choose(
-            dataset, indices, keys, side, words, settings.min_count, size, most, settings.k
-        )
+        samples[side] = sample = choose(dataset, indices, keys, side, often, size, most, settings.k)
         if len(sample) == 0:
             raise ValueError(
                 f"prototypes: no word of the {side} side occurs {settings.min_count} times in the "
@@ -132,7 +133,7 @@ def _cluster(store: Store, side: str, settings: Settings, world: int) -> Prototy
     sample: Sample = store.sample
     types, bounds = sample.bounds()
     # worker r clusters types cuts[r] to cuts[r + 1]: whole types, about as many states each
-    cuts = np.searchsorted(bounds, np.arange(world + 1) * (len(sample) / world))
+    cuts = np.searchsorted(bounds, np.arange(world + 1) * len(sample) // world)
     block = store.exchange(bounds[cuts]).numpy()
     mine = slice(cuts[store.rank], cuts[store.rank + 1])
     vectors = torch.zeros(len(types), settings.k, store.dim)
@@ -148,3 +149,34 @@ def _cluster(store: Store, side: str, settings: Settings, world: int) -> Prototy
     share(counts, cuts)
     some = counts > 0
     return Prototypes(torch.from_numpy(types).long()[some], vectors[some], counts[some])
+
+
+def collect_word(
+    model: Any, dataset: Any, word: int, most: int, max_tokens: int
+) -> tuple[Sample, Tensor]:
+    """The encoder's states of up to ``most`` occurrences of one source type.
+
+    Args:
+        model: as for :func:`extract`.
+        dataset: a parallel corpus.
+        word: the type.
+        most: how many.
+        max_tokens: tokens of a batch.
+
+    Returns:
+        the occurrences, and their states, ``(n, dim)``.
+    """
+    indices = np.arange(len(dataset))
+    keys, counts = survey(dataset, indices, Settings.seed)
+    only = np.zeros(len(model.encoder.dictionary), dtype=np.int64)
+    only[word] = counts["source"][word : word + 1].sum()
+    sample = choose(dataset, indices, keys, "source", only, most, most)
+    workers = np.zeros(len(dataset), dtype=np.int16)
+    store = Store(sample, workers, 0, model.encoder.embed_tokens.embedding_dim)
+    collect(
+        model,
+        dataset,
+        make_batches(dataset, np.unique(sample.sentences), max_tokens),
+        {"source": store},
+    )
+    return sample, store.states.float()

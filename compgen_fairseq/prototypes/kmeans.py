@@ -1,10 +1,22 @@
 """k-means of one type's states, with faiss."""
 
-import faiss
+import functools
+import logging
+from typing import Any
+
 import numpy as np
 
 ITERATIONS = 20
 SEED = 1
+
+
+@functools.cache
+def _faiss() -> Any:
+    """The library, loaded when it is first needed, without its report of how it is loaded."""
+    logging.getLogger("faiss.loader").setLevel(logging.WARNING)
+    import faiss
+
+    return faiss
 
 
 def kmeans(
@@ -22,6 +34,7 @@ def kmeans(
     Returns:
         the centres, float32, ``(k, dim)``, and the sum of squared distances to them.
     """
+    faiss = _faiss()
     parameters = faiss.ClusteringParameters()
     parameters.niter = ITERATIONS
     parameters.nredo = redo
@@ -61,14 +74,14 @@ def prototypes_of(
             return different
     centres, _ = kmeans(np.ascontiguousarray(states), k, seed, gpu=gpu)
     centres = np.unique(centres[np.isfinite(centres).all(axis=1)], axis=0)
-    index = faiss.IndexFlatL2(centres.shape[1])
+    index = _faiss().IndexFlatL2(centres.shape[1])
     index.add(centres)
     return centres[np.unique(index.search(states, 1)[1])]
 
 
 def gpu_in_use() -> int | None:
     """The number of the GPU that this process computes on, if faiss can use it."""
-    if faiss.get_num_gpus() == 0:
+    if _faiss().get_num_gpus() == 0:
         return None
     import torch
 

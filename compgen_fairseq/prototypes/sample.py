@@ -6,11 +6,13 @@ depends neither on the order of the corpus nor on how it is divided, it is known
 runs, and a sentence without a chosen occurrence need not be run at all.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+
+from compgen_fairseq.prototypes.progress import progress
 
 CHUNK = 4096  # sentences
 SLACK = 2**22  # occurrences that are gathered before the surplus is thrown out
@@ -24,7 +26,7 @@ class Sample:
         types: the type of each, ``(n,)``.
         sentences: the index of its pair in the corpus, ``(n,)``.
         positions: its place among the side's tokens, ``(n,)``.
-        counts: how often each type of the vocabulary occurs, chosen or not, ``(vocabulary,)``.
+        counts: how often each type that may be chosen occurs, ``(vocabulary,)``.
         size: the most occurrences that one type has here.
     """
 
@@ -49,33 +51,38 @@ def tokens_of(pair: dict[str, Any], side: str) -> np.ndarray:
     return tokens if side == "source" else np.roll(tokens, 1)
 
 
-def pair_keys(dataset: Any, indices: np.ndarray, seed: int) -> np.ndarray:
-    """A random-looking number for each sentence pair; the copies of a pair differ in theirs.
+def survey(
+    dataset: Any, indices: np.ndarray, seed: int
+) -> tuple[np.ndarray, dict[str, np.ndarray]]:
+    """Read a corpus once: a key for each pair, and how often each type occurs.
 
     Args:
         dataset: a parallel corpus.
-        indices: the pairs, ``(n,)``.
-        seed: another seed, other numbers.
+        indices: the pairs to look at, ``(n,)``.
+        seed: another seed, other keys.
 
     Returns:
-        uint64, ``(n,)``; the same multiset of pairs has the same multiset of numbers.
+        random-looking uint64 numbers, ``(n,)``, the same multiset of them for the same multiset of
+        pairs, the copies of a pair having different ones; and the counts by side, ``(types,)`` up
+        to the last type that occurs.
     """
-    parts = []
-    for chunk in _chunks(indices):
+    parts = [np.zeros(0, dtype=np.uint64)]
+    counts = {side: np.zeros(0, dtype=np.int64) for side in ("source", "target")}
+    for chunk in _shown(indices, "counting types"):
         pairs = [dataset[int(i)] for i in chunk]
         key = np.full(len(chunk), seed, dtype=np.uint64)
-        for side in ("source", "target"):
+        for side, before in counts.items():
             tokens, lengths, positions = _flatten([tokens_of(pair, side) for pair in pairs])
+            counts[side] = np.bincount(tokens, minlength=len(before))
+            counts[side][: len(before)] += before
             mixed = _mix(_mix(positions.astype(np.uint64)) ^ tokens.astype(np.uint64))
             key = _mix(key + np.add.reduceat(mixed, np.cumsum(lengths) - lengths))
         parts.append(key)
     keys = np.concatenate(parts)
     order = np.argsort(keys, kind="stable")
-    new = np.append(True, np.diff(keys[order]) > 0)
-    places = np.arange(len(keys))
-    copy = np.empty(len(keys), dtype=np.uint64)
-    copy[order] = places - np.maximum.accumulate(np.where(new, places, 0))
-    return _mix(keys + copy)
+    copy = np.empty_like(keys)
+    copy[order] = _rank(keys[order])
+    return _mix(keys + copy), counts
 
 
 def choose(
@@ -83,8 +90,7 @@ def choose(
     indices: np.ndarray,
     keys: np.ndarray,
     side: str,
-    eligible: np.ndarray,
-    min_count: int,
+    counts: np.ndarray,
     size: int,
     most: int,
     least: int = 1,
@@ -94,10 +100,9 @@ def choose(
     Args:
         dataset: a parallel corpus.
         indices: the pairs to look at, ``(n,)``.
-        keys: what :func:`pair_keys` returned for them.
+        keys: those of :func:`survey`.
         side: ``"source"`` or ``"target"``.
-        eligible: for each type of the vocabulary whether it may be chosen, ``(vocabulary,)``.
-        min_count: types that occur less often are left out.
+        counts: how often each type of the vocabulary occurs; 0 for one not to choose from.
         size: the most occurrences of one type.
         most: the most occurrences in all.
         least: the smallest ``size`` that ``most`` may lead to.
@@ -105,32 +110,25 @@ def choose(
     Raises:
         ValueError: if ``least`` occurrences of each type are more than ``most``.
     """
-    counts = np.zeros(len(eligible), dtype=np.int64)
-    limits = np.full(len(eligible), 2**64 - 1, dtype=np.uint64)
-    pool, fresh, kept = _Pool.join([]), [], 0
-    for chunk, chunk_keys in zip(_chunks(indices), _chunks(keys), strict=True):
-        tokens, lengths, positions = _flatten([tokens_of(dataset[int(i)], side) for i in chunk])
-        counts += np.bincount(tokens, minlength=len(eligible)) * eligible
-        found = _mix(np.repeat(chunk_keys, lengths) ^ _mix(positions.astype(np.uint64)))
-        wanted = eligible[tokens] & (found <= limits[tokens])
-        fresh.append(_Pool(found, tokens, np.repeat(chunk, lengths), positions).only(wanted))
-        gathered = len(pool.keys) + sum(len(part.keys) for part in fresh)
-        if gathered > 2 * kept + SLACK:
-            # what does not fit now will not fit when the counts have grown
-            size = _fitting(counts, size, most)
-            pool, fresh = _Pool.join([pool, *fresh]).smallest(size), []
-            kept = len(pool.keys)
-            full = np.bincount(pool.types, minlength=len(eligible)) >= size
-            limits[full] = _last(pool.types, pool.keys, len(eligible))[full]
-    size = _fitting(counts, size, most)  # rare types included: so it is below all sizes before
-    counts[counts < min_count] = 0
+    size = _fitting(counts, size, most)
     if size < min(least, counts.max(initial=0)):
         raise ValueError(
             f"{least} states of each of {np.count_nonzero(counts):,} types are more than the "
-            f"{most:,} that memory is allowed for"
+            f"{most:,} that there is memory for"
         )
-    pool = _Pool.join([pool, *fresh])
-    pool = pool.only(counts[pool.types] > 0).smallest(size)
+    limits = np.where(counts > 0, np.uint64(2**64 - 1), np.uint64(0))
+    pool, fresh, kept = _Pool.join([]), [], 0
+    for chunk, chunk_keys in zip(_shown(indices, "choosing states"), _chunks(keys), strict=True):
+        tokens, lengths, positions = _flatten([tokens_of(dataset[int(i)], side) for i in chunk])
+        found = _mix(np.repeat(chunk_keys, lengths) ^ _mix(positions.astype(np.uint64)))
+        wanted = found < limits[tokens]
+        fresh.append(_Pool(found, tokens, np.repeat(chunk, lengths), positions).only(wanted))
+        if len(pool) + sum(map(len, fresh)) > 2 * kept + SLACK:
+            pool, fresh = _Pool.join([pool, *fresh]).smallest(size), []
+            kept = len(pool)
+            full = np.bincount(pool.types, minlength=len(counts)) == size
+            limits[full] = _last(pool.types, pool.keys, len(counts))[full]
+    pool = _Pool.join([pool, *fresh]).smallest(size)
     return Sample(pool.types, pool.sentences, pool.positions, counts, size)
 
 
@@ -144,6 +142,9 @@ class _Pool:
     positions: np.ndarray
 
     KINDS = (np.uint64, np.int32, np.int64, np.int32)
+
+    def __len__(self) -> int:
+        return len(self.keys)
 
     def arrays(self) -> tuple[np.ndarray, ...]:
         return self.keys, self.types, self.sentences, self.positions
@@ -161,11 +162,7 @@ class _Pool:
     def smallest(self, size: int) -> "_Pool":
         """Those with the ``size`` smallest keys of each type, sorted by type and key."""
         order = np.lexsort((self.keys, self.types))
-        types = self.types[order]
-        places = np.arange(len(order))
-        new = np.append(True, types[1:] != types[:-1])[: len(order)]
-        rank = places - np.maximum.accumulate(np.where(new, places, 0))
-        return self.only(order[rank < size])
+        return self.only(order[_rank(self.types[order]) < size])
 
 
 def _fitting(counts: np.ndarray, size: int, most: int) -> int:
@@ -180,6 +177,13 @@ def _fitting(counts: np.ndarray, size: int, most: int) -> int:
     return low
 
 
+def _rank(ordered: np.ndarray) -> np.ndarray:
+    """How many equal ones stand before each of some sorted numbers, ``(n,)``."""
+    places = np.arange(len(ordered))
+    new = np.append(True, ordered[1:] != ordered[:-1])[: len(ordered)]
+    return places - np.maximum.accumulate(np.where(new, places, 0))
+
+
 def _last(types: np.ndarray, keys: np.ndarray, vocabulary: int) -> np.ndarray:
     """The last key of each type, of keys sorted by type, ``(vocabulary,)``."""
     last = np.zeros(vocabulary, dtype=np.uint64)
@@ -189,6 +193,11 @@ def _last(types: np.ndarray, keys: np.ndarray, vocabulary: int) -> np.ndarray:
 
 def _chunks(array: np.ndarray) -> Iterator[np.ndarray]:
     return (array[i : i + CHUNK] for i in range(0, len(array), CHUNK))
+
+
+def _shown(indices: np.ndarray, description: str) -> Iterable[np.ndarray]:
+    total = -(-len(indices) // CHUNK)
+    return progress(_chunks(indices), description, total, f" x {CHUNK} pairs")
 
 
 def _flatten(sentences: Sequence[np.ndarray]) -> tuple[np.ndarray, np.ndarray, np.ndarray]:

@@ -8,7 +8,7 @@ import torch
 import torch.distributed as dist
 from fairseq import utils
 from fairseq.data import data_utils
-from torch import Tensor, nn
+from torch import Tensor
 from torch.utils.data import DataLoader
 
 from compgen_fairseq.prototypes.progress import progress
@@ -103,7 +103,7 @@ def make_batches(dataset: Any, sentences: np.ndarray, max_tokens: int) -> list[n
 
 @torch.no_grad()
 def collect(
-    model: nn.Module,
+    model: Any,
     dataset: Any,
     batches: Sequence[np.ndarray],
     stores: dict[str, Store],
@@ -112,7 +112,7 @@ def collect(
     device = next(model.parameters()).device
     loader = DataLoader(
         dataset,
-        batch_sampler=batches,
+        batch_sampler=batches,  # type: ignore[arg-type]
         collate_fn=dataset.collater,
         num_workers=2 if device.type == "cuda" else 0,
         generator=torch.Generator(),  # or it would draw from the training's

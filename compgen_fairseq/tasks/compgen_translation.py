@@ -20,7 +20,7 @@ from torch import Tensor
 
 from compgen_fairseq.scoring import cter
 from compgen_fairseq.scoring.exact_match import ExactMatch, exact_match
-from compgen_fairseq.tasks import eval_cter
+from compgen_fairseq.tasks import eval_cter, prototype_hook
 from compgen_fairseq.tasks.spread import SpreadRepeatsDataset, pair_ids
 from compgen_fairseq.tasks.word_classes import brown_word_classes, first_occurrences
 
@@ -30,7 +30,7 @@ CORRECT, TOTAL = "_exact_match_correct", "_exact_match_total"
 
 
 @dataclass
-class CompgenTranslationConfig(TranslationConfig):
+class CompgenTranslationConfig(prototype_hook.PrototypeTaskConfig, TranslationConfig):
     """Options of ``--task compgen_translation``, on top of those of ``--task translation``."""
 
     eval_exact_match: bool = field(
@@ -79,7 +79,7 @@ class CompgenTranslationConfig(TranslationConfig):
 
 
 @register_task("compgen_translation", dataclass=CompgenTranslationConfig)
-class CompgenTranslationTask(TranslationTask):
+class CompgenTranslationTask(prototype_hook.PrototypeStages, TranslationTask):
     """Translate from a source to a target language or formalism.
 
     Args:

@@ -10,7 +10,7 @@ source "$(dirname "${BASH_SOURCE[0]}")/../recipe.sh"
 
 for name in best last; do
     log="$save/test.$name.log"
-    generate "$name" --beam "${BEAM:-5}" --max-len-a 1.2 --max-len-b 10 --max-tokens 4096 \
+    generate "$name" test --beam "${BEAM:-5}" --max-len-a 1.2 --max-len-b 10 --max-tokens 4096 \
         --remove-bpe
     echo "checkpoint_$name.pt"
     codes "$name"

@@ -28,7 +28,7 @@ else # 2 + 2 layers, 128 wide, for the low-resource setting
     )
 fi
 
-train --arch sq_transformer_cognition --dropout 0.3 --label-smoothing 0.1 "${SIZE_FLAGS[@]}" \
+train_sq sq_transformer_cognition --dropout 0.3 --label-smoothing 0.1 "${SIZE_FLAGS[@]}" \
     --eval-bleu --eval-bleu-args '{"beam": 5, "max_len_a": 1.2, "max_len_b": 10}' \
     --eval-bleu-remove-bpe --best-checkpoint-metric bleu --maximize-best-checkpoint-metric \
     --validate-interval 1000000 --max-tokens-valid 8192

@@ -10,7 +10,7 @@ source "$(dirname "${BASH_SOURCE[0]}")/../recipe.sh"
 
 for name in best last; do
     log="$save/test.$name.log"
-    generate "$name" --beam "${BEAM:-1}" --max-len-a 0 --max-len-b 500 --max-tokens 8192 \
+    generate "$name" test --beam "${BEAM:-1}" --max-len-a 0 --max-len-b 500 --max-tokens 8192 \
         --scoring exact_match
     echo "checkpoint_$name.pt"
     codes "$name"

@@ -27,6 +27,6 @@ else # 2 + 2 layers, 128 wide
     )
 fi
 
-train --arch sq_transformer_cogs --weight-decay 0 "${SIZE_FLAGS[@]}" \
+train_sq sq_transformer_cogs --weight-decay 0 "${SIZE_FLAGS[@]}" \
     --eval-exact-match --best-checkpoint-metric exact_match --maximize-best-checkpoint-metric \
     --validate-interval 1000000 --max-tokens-valid 8192

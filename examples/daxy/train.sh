@@ -6,11 +6,10 @@
 # to fairseq-train. Every method gets the same batches, 200,000 pairs by default, and the
 # checkpoint with the best validation BLEU is the chosen one.
 set -euo pipefail
-method="${METHOD:-syntactic}"
 # shellcheck source=../recipe.sh
-METHOD=sq source "$(dirname "${BASH_SOURCE[0]}")/../recipe.sh" # sq: no flags of SQ-Transformer
+source "$(dirname "${BASH_SOURCE[0]}")/../recipe.sh"
 
-case "$method" in
+case "${METHOD:=syntactic}" in
     syntactic) flags=(--arch syntactic_attention_scan --lr 1e-3 --clip-norm 5) ;;
     lstm) # attention on the encoder's states; fairseq wants as many layers on both sides
         flags=(
@@ -31,13 +30,13 @@ case "$method" in
         )
         ;;
     *)
-        echo "$0: METHOD=$method is none of syntactic, lstm, transformer" >&2
+        echo "$0: METHOD=$METHOD is none of syntactic, lstm, transformer" >&2
         exit 2
         ;;
 esac
 
 : "${UPDATES:=6250}"
-train "${flags[@]}" --batch-size 32 --repeated-pairs spread \
+train "${flags[@]}" --criterion cross_entropy --optimizer adam --batch-size 32 --repeated-pairs spread \
     --validate-interval 1000000 --validate-interval-updates 500 --save-interval-updates 500 \
     --batch-size-valid 128 \
     --eval-bleu --eval-bleu-args '{"beam": 5, "max_len_a": 1.2, "max_len_b": 10}' \

@@ -3,10 +3,39 @@
 #   [METHOD=sq] [SEED=1] [SIZE=tiny|paper] [UPDATES=N] [LAUNCH=...] \
 #       bash examples/scan/train.sh DATA SAVE [FLAG...]
 # DATA comes from prepare/scan.sh; SAVE is the folder of the checkpoints and the log; more flags go
-# to fairseq-train. The environment's variables are explained in examples/recipe.sh.
+# to fairseq-train. The environment's variables are explained in examples/recipe.sh. Besides the
+# variants of SQ-Transformer METHOD can be syntactic, syntactic-sequential, syntactic-action,
+# syntactic-mlp (Syntactic Attention and its ablations: 200,000 pairs, its authors' budget) or lstm.
 set -euo pipefail
 # shellcheck source=../recipe.sh
 source "$(dirname "${BASH_SOURCE[0]}")/../recipe.sh"
+
+selection=(
+    --eval-exact-match --best-checkpoint-metric exact_match --maximize-best-checkpoint-metric
+    --max-tokens-valid 8192
+)
+OTHER_METHODS="syntactic, syntactic-sequential, syntactic-action, syntactic-mlp, lstm"
+case "${METHOD:-sq}" in
+    syntactic) flags=(--arch syntactic_attention_scan) ;;
+    syntactic-sequential) flags=(--arch syntactic_attention_scan --sequential-semantics) ;;
+    syntactic-action) flags=(--arch syntactic_attention_scan --syntax-action) ;;
+    syntactic-mlp) flags=(--arch syntactic_attention_scan --semantic-mlp) ;;
+    lstm) # attention on the encoder's states; fairseq wants as many layers on both sides
+        flags=(
+            --arch lstm --dropout 0.5 --encoder-layers 2 --encoder-bidirectional --decoder-layers 2
+            --encoder-embed-dim 120 --decoder-embed-dim 120 --decoder-out-embed-dim 120
+            --encoder-hidden-size 200 --decoder-hidden-size 400
+        )
+        ;;
+    *) flags=() ;;
+esac
+if [[ ${#flags[@]} -gt 0 ]]; then
+    : "${UPDATES:=6250}"
+    train "${flags[@]}" --criterion cross_entropy --optimizer adam --lr 1e-3 --clip-norm 5 \
+        --batch-size 32 --validate-interval 1000000 --validate-interval-updates 500 \
+        --save-interval-updates 500 "${selection[@]}"
+    exit
+fi
 
 if [[ $SIZE == paper ]]; then # the paper's appendix B.2 and its authors' settings
     : "${UPDATES:=100000}"
@@ -26,6 +55,4 @@ else # 2 + 2 layers, 64 wide
     )
 fi
 
-train --arch sq_transformer_scan --dropout 0.3 --weight-decay 0.1 "${SIZE_FLAGS[@]}" \
-    --eval-exact-match --best-checkpoint-metric exact_match --maximize-best-checkpoint-metric \
-    --max-tokens-valid 8192
+train_sq sq_transformer_scan --dropout 0.3 --weight-decay 0.1 "${SIZE_FLAGS[@]}" "${selection[@]}"

@@ -1,0 +1,263 @@
+"""Between stage 1 and stage 2 of a Proto-Transformer: fill its tables."""
+
+import functools
+import logging
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, Optional
+
+import torch
+from fairseq import checkpoint_utils, utils
+from fairseq.dataclass import FairseqDataclass
+from fairseq.distributed import utils as distributed_utils
+from fairseq.logging import metrics
+from fairseq.optim.lr_scheduler import build_lr_scheduler
+from torch import Tensor
+
+from compgen_fairseq.prototypes.extract import Settings, extract
+
+logger = logging.getLogger(__name__)
+
+
+@dataclass
+class PrototypeTaskConfig(FairseqDataclass):
+    """Options of training a Proto-Transformer with ``--task compgen_translation``."""
+
+    prototype_stage1_epochs: Optional[int] = field(
+        default=None,
+        metadata={
+            "help": "train a proto_transformer as a plain Transformer for so many epochs, then "
+            "extract the prototypes and go on with them; not given: stage 1 never ends"
+        },
+    )
+    prototype_table: Optional[str] = field(
+        default=None,
+        metadata={
+            "help": "for --prototypes two-pass: a checkpoint with prototypes, as "
+            "'compgen-prototypes extract' makes it of a converged model"
+        },
+    )
+    prototype_restart: bool = field(
+        default=False,
+        metadata={
+            "help": "begin stage 2 with the optimizer's state empty and the learning rate at the "
+            "start of its schedule; otherwise both go on, as in the paper"
+        },
+    )
+    prototype_sample_size: int = field(
+        default=0,
+        metadata={"help": "states of a type that are clustered; 0: 256 per prototype, as in faiss"},
+    )
+    prototype_memory: float = field(
+        default=8.0,
+        metadata={"help": "GiB for all states; if that is too little, fewer of a type are used"},
+    )
+    prototype_max_tokens: int = field(
+        default=8192, metadata={"help": "tokens in a batch during the extraction"}
+    )
+
+
+class PrototypeStages:
+    """What a translation task does for a Proto-Transformer, beside what it does for any model."""
+
+    cfg: Any
+
+    @functools.cached_property
+    def restart(self) -> "Restart | None":
+        """What starts the optimizer anew, if it is to."""
+        return Restart() if self.cfg.prototype_restart else None
+
+    def begin_epoch(self, epoch: int, model: Any) -> None:
+        """Fill the tables of a Proto-Transformer when its stage 1 is over."""
+        super().begin_epoch(epoch, model)  # type: ignore[misc]
+        begin_epoch(self, epoch, model)
+
+    def optimizer_step(self, optimizer: Any, model: Any, update_num: int) -> None:
+        if self.restart is not None:
+            self.restart.before_step(optimizer, model, update_num)
+        super().optimizer_step(optimizer, model, update_num)  # type: ignore[misc]
+
+    def reduce_metrics(self, logging_outputs: list[dict[str, Any]], criterion: Any) -> None:
+        super().reduce_metrics(logging_outputs, criterion)  # type: ignore[misc]
+        if self.restart is not None:
+            self.restart.log()
+
+
+def begin_epoch(task: Any, epoch: int, model: Any) -> None:
+    """Fill the tables of a Proto-Transformer when its stage 1 is over.
+
+    The tables are part of the model, so a run that resumes from a checkpoint of stage 2 has them;
+    one that was killed before such a checkpoint was written makes the same ones again.
+
+    Args:
+        task: the task, with the options of :class:`PrototypeTaskConfig`.
+        epoch: the epoch that begins, from 1.
+        model: the model that is trained, of any kind.
+
+    Raises:
+        ValueError: on options that can't go together, or a table that doesn't fit.
+    """
+    cfg = task.cfg
+    if not hasattr(model, "prototype_config"):
+        given = cfg.prototype_stage1_epochs is not None or cfg.prototype_table is not None
+        if given or cfg.prototype_restart:
+            raise ValueError(
+                "--prototype-stage1-epochs, --prototype-table and --prototype-restart need "
+                "--arch proto_transformer or one of its presets"
+            )
+        return
+    config, tables = model.prototype_config, model.tables()
+    _check(cfg, config.prototypes)
+    if not all(table.filled for table in tables.values()):
+        if config.prototypes == "two-pass":
+            logger.info("prototypes: taken from %s", cfg.prototype_table)
+            load_tables(cfg.prototype_table, tables)
+        elif cfg.prototype_stage1_epochs is not None and epoch > cfg.prototype_stage1_epochs:
+            logger.info("prototypes: stage 1 is over, the training set is run once")
+            if len(utils.split_paths(cfg.data)) > 1:
+                logger.warning("prototypes: of several data folders only this epoch's is run")
+            settings = Settings(
+                k=config.prototypes_per_token,
+                min_count=config.prototype_min_count,
+                size=cfg.prototype_sample_size,
+                memory=cfg.prototype_memory,
+                max_tokens=cfg.prototype_max_tokens,
+            )
+            fill_tables(task, model, cfg.train_subset, settings)
+        else:
+            _check_distributed(model.cfg)
+    for side, table in tables.items():
+        if table.filled and table.vectors.size(1) != config.prototypes_per_token:
+            raise ValueError(
+                f"the model has {table.vectors.size(1)} prototypes per token on the {side} side: "
+                f"--prototypes-per-token must be that, not {config.prototypes_per_token}"
+            )
+    model.train_prototype_attention(all(table.filled for table in tables.values()))
+
+
+class Restart:
+    """Stage 2 with an optimizer and a learning rate that start anew (``--prototype-restart``).
+
+    fairseq's schedule counts on; a second one of the same kind, which counts from the first update
+    with prototypes, has the last word before each step. The table remembers that update, so a run
+    that resumes goes on as if it had not stopped.
+    """
+
+    def __init__(self) -> None:
+        self.schedule: Any = None
+        self.stepped = False
+
+    def before_step(self, optimizer: Any, model: Any, update: int) -> None:
+        """Set the learning rate of a step; before the first one with prototypes forget the others.
+
+        Args:
+            optimizer: fairseq's.
+            model: a ``proto_transformer``, with or without a wrapper.
+            update: how many steps there were.
+        """
+        table = next(iter(model.tables().values()))
+        if not table.filled:
+            return
+        if table.restarted < 0:
+            logger.info("prototypes: optimizer and learning rate start anew")
+            table.restarted.fill_(update)
+            optimizer.optimizer.state.clear()
+        if self.schedule is None:
+            self.schedule = build_lr_scheduler(model.cfg, optimizer)
+        self.schedule.step_update(update - int(table.restarted))
+        self.stepped = True
+
+    def log(self) -> None:
+        """Report the learning rate of the last step instead of the one that counts on."""
+        if self.stepped:
+            metrics.log_scalar("lr", self.schedule.lr, weight=0, priority=300)
+        self.stepped = False
+
+
+def fill_tables(task: Any, model: Any, subset: str, settings: Settings) -> None:
+    """Fill a model's tables with prototypes of its own states over a subset of the task's data.
+
+    Args:
+        task: a translation task that has loaded the subset.
+        model: a ``proto_transformer``.
+        subset: name of the subset.
+        settings: how to extract.
+    """
+    tables, dataset = model.tables(), task.dataset(subset)
+    positions = utils.resolve_max_positions(task.max_positions(), model.max_positions())
+    for side, found in extract(model, dataset, list(tables), settings, positions).items():
+        logger.info(
+            "prototypes: %s side, %d prototypes of %d types",
+            *(side, int(found.counts.sum()), len(found.types)),
+        )
+        tables[side].fill(*found)
+
+
+def load_tables(path: str | None, tables: Mapping[str, torch.nn.Module]) -> None:
+    """Fill tables from a checkpoint with prototypes; all workers get what the first one reads.
+
+    Raises:
+        ValueError: if there is no such checkpoint, or its prototypes don't fit.
+    """
+    parts: dict[str, dict[str, Tensor]] | None = None
+    if distributed_utils.get_global_rank() == 0:
+        parts = read_tables(path)
+    if distributed_utils.get_global_world_size() > 1:
+        parts = distributed_utils.broadcast_object(
+            parts, src_rank=0, group=distributed_utils.get_global_group()
+        )
+    assert parts is not None
+    for side, table in tables.items():
+        if not len(parts.get(side, {}).get("counts", ())):
+            raise ValueError(f"{path} has no prototypes of the {side} side")
+        try:
+            table.load_state_dict(parts[side])
+        except RuntimeError as error:
+            raise ValueError(f"{path}: {str(error).splitlines()[-1].strip()}") from None
+
+
+def read_tables(path: str | None) -> dict[str, dict[str, Tensor]]:
+    """The tables in a checkpoint, by side and by name.
+
+    Raises:
+        ValueError: if there is no such file.
+    """
+    if path is None:
+        raise ValueError("--prototypes two-pass needs --prototype-table")
+    try:
+        state = checkpoint_utils.load_checkpoint_to_cpu(path)["model"]
+    except OSError:
+        raise ValueError(f"--prototype-table: there is no checkpoint {path}") from None
+    parts = {}
+    for side, stack in (("source", "encoder"), ("target", "decoder")):
+        prefix = f"{stack}.prototypes."
+        parts[side] = {k.removeprefix(prefix): v for k, v in state.items() if k.startswith(prefix)}
+    return parts
+
+
+def _check(cfg: Any, variant: str) -> None:
+    """Refuse options that can't go with this value of ``--prototypes``."""
+    if variant in ("random", "two-pass") and cfg.prototype_stage1_epochs is not None:
+        raise ValueError(
+            f"--prototypes {variant} has its prototypes from the first update: "
+            "leave out --prototype-stage1-epochs"
+        )
+    if cfg.prototype_restart and cfg.prototype_stage1_epochs is None:
+        raise ValueError("--prototype-restart needs --prototype-stage1-epochs: a stage to end")
+    if variant != "two-pass" and cfg.prototype_table is not None:
+        raise ValueError("--prototype-table is for --prototypes two-pass")
+
+
+def _check_distributed(options: Any) -> None:
+    """Refuse what can't train a model some of whose parameters have no gradient yet."""
+    backend = getattr(options, "ddp_backend", None)
+    many = getattr(options, "distributed_world_size", 1) > 1
+    if many and backend in ("c10d", "pytorch_ddp") and not options.find_unused_parameters:
+        raise ValueError(
+            "in stage 1 the prototype attention has no gradients: "
+            "add --find-unused-parameters or use --ddp-backend legacy_ddp"
+        )
+    if many and backend == "fully_sharded":
+        raise ValueError("proto_transformer needs --ddp-backend legacy_ddp or pytorch_ddp")
+    if getattr(options, "store_ema", False):
+        raise ValueError("--store-ema can't follow a table that grows: leave it out")

@@ -1,0 +1,193 @@
+"""Before stage 2 the plain Transformer, bit for bit; after it prototypes at every layer."""
+
+import copy
+from argparse import Namespace
+from types import SimpleNamespace
+
+import pytest
+import torch
+from fairseq.data import Dictionary
+from fairseq.models import ARCH_CONFIG_REGISTRY, ARCH_MODEL_REGISTRY
+
+import compgen_fairseq  # noqa: F401
+from compgen_fairseq.modules.prototype_attention import PrototypeAttention
+
+SIZES = {
+    f"{side}_{name}": value
+    for side in ("encoder", "decoder")
+    for name, value in (
+        *(("layers", 2), ("embed_dim", 16)),
+        *(("ffn_embed_dim", 32), ("attention_heads", 2)),
+    )
+}
+DICTIONARY = Dictionary()
+for count, token in enumerate(["the", "dog", "ran", ".", "rare", "far"]):
+    DICTIONARY.add_symbol(token, n=3 if token == "rare" else 20 + count)
+TASK = SimpleNamespace(source_dictionary=DICTIONARY, target_dictionary=DICTIONARY)
+THE, DOG, RAN, DOT, RARE, FAR = range(4, 10)
+SOURCE = torch.tensor([[1, 1, THE, DOG, DOT, 2], [RAN, FAR, DOG, THE, RARE, 2]])
+TARGET = torch.tensor([[2, THE, RAN, DOG], [2, FAR, DOG, 1]])
+K = 3
+
+
+def build(arch: str = "proto_transformer", seed: int = 1, sizes: dict = SIZES, **options):
+    args = Namespace(arch=arch, **sizes, **options)
+    ARCH_CONFIG_REGISTRY[arch](args)
+    torch.manual_seed(seed)
+    return ARCH_MODEL_REGISTRY[arch].build_model(args, TASK)
+
+
+def run(model, source=SOURCE, target=TARGET):
+    return model(source, (source != 1).sum(1), target)[0]
+
+
+def fill(model, types=(THE, DOG, FAR)):
+    torch.manual_seed(3)
+    for table in model.tables().values():
+        counts = torch.full((len(types),), K)
+        table.fill(torch.tensor(types), torch.randn(len(types), K, 16), counts)
+    return model
+
+
+@pytest.mark.parametrize("variant", ["one-pass", "two-pass", "target-side", "source-and-target"])
+@pytest.mark.parametrize("training", [False, True])
+def test_stage_1_is_the_plain_transformer_bit_for_bit(variant, training):
+    """The same seed gives the same weights, outputs, dropout and gradients."""
+    plain, model = build("transformer"), build(prototypes=variant)
+    results = []
+    for one in (plain, model):
+        one.train(training)
+        torch.manual_seed(7)
+        out = run(one)
+        out.square().sum().backward()
+        gradients = {n: p.grad for n, p in one.named_parameters()}
+        results.append((out, gradients))
+    (expected, theirs), (out, ours) = results
+    assert torch.equal(out, expected)
+    assert all(torch.equal(ours[name], theirs[name]) for name in theirs)
+    added = set(ours) - set(theirs)
+    assert added and all(ours[name] is None for name in added)
+
+
+def test_the_new_sublayers_are_the_only_parameters_added():
+    """About 6 million at CoGnition's size, as section 4.3 says."""
+    sizes = {"encoder_layers": 6, "encoder_embed_dim": 512, "decoder_layers": 1}
+    count = {
+        arch: sum(p.numel() for p in build(arch, sizes=sizes).parameters())
+        for arch in ("transformer_iwslt_de_en", "proto_transformer_cognition")
+    }
+    added = count["proto_transformer_cognition"] - count["transformer_iwslt_de_en"]
+    assert added == 6 * (4 * 512 * 513 + 2 * 512) and 6e6 < added < 6.5e6
+
+
+@pytest.mark.parametrize("variant", ["one-pass", "target-side", "source-and-target", "random"])
+def test_stage_2_uses_prototypes_and_trains_everything(variant):
+    model = build(prototypes=variant, prototypes_per_token=K).train()
+    if variant != "random":
+        before = run(model.eval())
+        assert not torch.equal(run(fill(model)), before)
+    run(model.train()).square().sum().backward()
+    still = {n for n, p in model.named_parameters() if p.grad is None}
+    assert still == set()
+    stacks = {"source": model.encoder, "target": model.decoder}
+    for side in model.tables():
+        parts = [m for m in stacks[side].modules() if isinstance(m, PrototypeAttention)]
+        assert len(parts) == 2 and all(m.query.weight.grad.abs().sum() > 0 for m in parts)
+
+
+def test_random_prototypes_are_trained_vectors_of_frequent_words():
+    model = build(prototypes="random", prototypes_per_token=K)
+    table = model.encoder.prototypes
+    having = table.slots.ge(0).nonzero().flatten().tolist()
+    assert having == [THE, DOG, RAN, FAR], "punctuation, rare and special types have none"
+    assert "encoder.prototypes.vectors" in dict(model.named_parameters())
+    run(model).sum().backward()
+    assert table.vectors.grad.abs().sum() > 0
+    twin = build(seed=5, prototypes="random", prototypes_per_token=K)
+    twin.load_state_dict(model.state_dict())
+    assert torch.equal(run(twin.eval()), run(model.eval()))
+
+
+@pytest.mark.parametrize("variant", ["one-pass", "source-and-target"])
+def test_a_sentence_does_not_depend_on_its_batch(variant):
+    model = fill(build(prototypes=variant)).eval()
+    together = run(model)
+    for i, skipped in ((0, 2), (1, 0)):
+        end = int((TARGET[i] != 1).sum())
+        alone = run(model, SOURCE[i : i + 1, skipped:], TARGET[i : i + 1, :end])
+        torch.testing.assert_close(together[i, :end], alone[0])
+
+
+@pytest.mark.parametrize("variant", ["one-pass", "target-side", "source-and-target"])
+def test_step_by_step_decoding_equals_one_pass(variant):
+    model = fill(build(prototypes=variant)).eval()
+    encoded = model.encoder(SOURCE, src_lengths=(SOURCE != 1).sum(1))
+    whole, _ = model.decoder(TARGET, encoder_out=encoded)
+    state: dict = {}
+    for i in range(TARGET.size(1)):
+        step, _ = model.decoder(TARGET[:, : i + 1], encoder_out=encoded, incremental_state=state)
+        real = TARGET[:, i] != 1
+        torch.testing.assert_close(step[real, -1], whole[real, i])
+
+
+def test_checkpoints_carry_the_table_and_stage_1_may_be_a_plain_transformer():
+    model = fill(build()).eval()
+    fresh = build(seed=5)
+    fresh.load_state_dict(model.state_dict())
+    assert torch.equal(run(fresh.eval()), run(model))
+    plain = build("transformer", seed=6).eval()
+    fresh = build(seed=5)
+    fresh.load_state_dict(plain.state_dict())
+    assert torch.equal(run(fresh.eval()), run(plain))
+
+
+def test_a_copy_is_independent():
+    model = fill(build()).eval()
+    expected = run(model)
+    twin = copy.deepcopy(model)
+    with torch.no_grad():
+        for parameter in model.parameters():
+            parameter.zero_()
+        model.encoder.prototypes.vectors.zero_()
+    assert torch.equal(run(twin), expected)
+
+
+def test_activation_checkpointing_recomputes_with_prototypes():
+    gradients = []
+    for checkpointed in (False, True):
+        model = fill(build(checkpoint_activations=checkpointed, dropout=0.0)).train()
+        run(model).square().sum().backward()
+        gradients.append([p.grad for p in model.parameters()])
+    torch.testing.assert_close(*gradients, atol=1e-5, rtol=1e-4)
+
+
+@pytest.mark.parametrize(
+    ("arch", "k", "heads", "ffn"),
+    [
+        ("proto_transformer", 3, 8, 2048),
+        ("proto_transformer_iwslt_de_en", 4, 4, 1024),
+        ("proto_transformer_cognition", 3, 4, 1024),
+        ("proto_transformer_wmt_en_de", 5, 8, 2048),
+        ("proto_transformer_wmt_en_ro", 6, 8, 2048),
+    ],
+)
+def test_presets_are_the_papers(arch, k, heads, ffn):
+    args = Namespace()
+    ARCH_CONFIG_REGISTRY[arch](args)
+    assert args.prototypes_per_token == k
+    assert (args.encoder_layers, args.encoder_embed_dim) == (6, 512)
+    assert (args.encoder_attention_heads, args.encoder_ffn_embed_dim) == (heads, ffn)
+
+
+@pytest.mark.parametrize(
+    ("options", "reason"),
+    [
+        ({"encoder_normalize_before": True}, "leave out --encoder-normalize-before"),
+        ({"prototypes_per_token": 0}, "--prototypes-per-token must be at least 1"),
+        ({"prototype_min_count": 0}, "--prototype-min-count must be at least 1"),
+        ({"prototypes": "best"}, "--prototypes is one of one-pass"),
+    ],
+)
+def test_bad_options_are_refused(options, reason):
+    with pytest.raises(ValueError, match=reason):
+        build(**options)
