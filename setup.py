@@ -17,6 +17,7 @@ setup(
     # each lower bound is a version that the test suite has passed with
     install_requires=[
         "fairseq-fixed>=0.12.3.1",
+        "faiss-cpu>=1.15.1",
         "torch>=2.13.0",
         "numpy>=2.4.6",
         "scipy>=1.17.1",
@@ -29,15 +30,16 @@ setup(
         "tqdm>=4.70.1",
     ],
     extras_require={
-        "gpu": ["faiss-gpu-cu12>=1.14.1"],  # instead of faiss-cpu; not tried on a GPU yet
+        "gpu": ["faiss-gpu-cu12>=1.14.1"],  # after "pip uninstall faiss-cpu"; not tried yet
         "analysis": ["matplotlib>=3.11.2"],
-        "dev": ["pytest>=9.2.0", "pytest-timeout>=2.4.0", "ruff>=0.17.5", "mypy>=2.4.1"],
+        "dev": ["pytest>=9.2.0", "pytest-timeout>=2.4.0", "pytest-xdist>=3.8.0", "ruff>=0.17.5", "mypy>=2.4.1"],
     },
     entry_points={
         "console_scripts": [
             "compgen-score=compgen_fairseq.cli.score:main",
             "compgen-compare=compgen_fairseq.cli.compare:main",
             "compgen-cter=compgen_fairseq.cli.cter:main",
+            "compgen-prototypes=compgen_fairseq.cli.prototypes:main",
             "compgen-report=compgen_fairseq.cli.report:main",
             "compgen-codes=compgen_fairseq.cli.codes:main",
         ]

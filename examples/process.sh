@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
-# One process of a distributed training, started by LAUNCH (torchrun or srun): fairseq-train with the
-# flags that follow from the launcher's variables. fairseq's own detection takes the processes for
-# separate trainings where each machine, or each process, has a single GPU or none.
+# One process of a distributed training, started by LAUNCH (torchrun or srun): fairseq-train with
+# the flags that follow from the launcher's variables. fairseq's own detection takes the processes
+# for separate trainings where each machine, or each process, has a single GPU or none.
 set -euo pipefail
 flags=()
 if [[ -n ${WORLD_SIZE:-} && -n ${RANK:-} ]]; then # torchrun

@@ -18,7 +18,7 @@ shift 2
 more=("$@")
 root="$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)"
 if [[ ! -e $data/PREPARED.json ]]; then
-    echo "$0: $data is not a prepared data folder (it has no PREPARED.json); see prepare/README.md" >&2
+    echo "$0: $data has no PREPARED.json: it is not a prepared folder; see prepare/README.md" >&2
     exit 2
 fi
 device=(--cpu)
@@ -33,8 +33,8 @@ case "${SIZE:=tiny}" in
         ;;
 esac
 
-# train_sq ARCH FLAG...: trains SQ-Transformer, its baseline or an ablation, as METHOD says: the rows
-# of the paper's Table 4 (Table 1's are sq and plain).
+# train_sq ARCH FLAG...: trains SQ-Transformer, its baseline or an ablation, as METHOD says: the
+# rows of the paper's Table 4 (Table 1's are sq and plain).
 train_sq() {
     local arch="$1" method=()
     shift
@@ -69,8 +69,8 @@ train() {
     mkdir -p "$save"
     cp "$data/PREPARED.json" "$save/PREPARED.json"
     # shellcheck disable=SC2086 # LAUNCH is a command with arguments
-    ${LAUNCH:-} bash "$root/examples/process.sh" "$data" "${device[@]}" --user-dir "$root/compgen_fairseq" \
-        --task compgen_translation \
+    ${LAUNCH:-} bash "$root/examples/process.sh" "$data" "${device[@]}" \
+        --user-dir "$root/compgen_fairseq" --task compgen_translation \
         --seed "$SEED" --max-update "$UPDATES" --save-dir "$save" \
         --keep-interval-updates 1 --no-epoch-checkpoints \
         --no-progress-bar --log-format simple --log-interval 100 \
@@ -78,16 +78,21 @@ train() {
         tee -a "$save/train.log" | python "$root/examples/time_left.py" "$UPDATES"
 }
 
-# generate NAME SUBSET FLAG...: decodes with checkpoint_NAME.pt into SAVE/SUBSET.NAME.log, unless that
-# has been done since the checkpoint was written.
+# generate NAME SUBSET FLAG...: decodes with checkpoint_NAME.pt into SAVE/SUBSET.NAME.log, unless
+# that has been done since the checkpoint was written.
 generate() {
-    local checkpoint="$save/checkpoint_$1.pt" subset="$2" log="$save/$2.$1.log"
+    local name="$1" checkpoint="$save/checkpoint_$1.pt" subset="$2" log="$save/$2.$1.log"
     shift 2
     if [[ ! -e $checkpoint ]]; then
         echo "$0: there is no $checkpoint; train.sh comes first" >&2
         exit 1
     fi
     [[ $log -nt $checkpoint ]] && return
+    if [[ $name == last && $save/$subset.best.log -nt $checkpoint ]] &&
+        cmp -s "$save/checkpoint_best.pt" "$checkpoint"; then # the last one is the chosen one
+        cp "$save/$subset.best.log" "$log"
+        return
+    fi
     fairseq-generate "$data" "${device[@]}" --user-dir "$root/compgen_fairseq" \
         --path "$checkpoint" --gen-subset "$subset" "$@" "${more[@]}" \
         >"$log.partial" 2>"$save/generate.err" ||

@@ -19,6 +19,12 @@ def _faiss() -> Any:
     return faiss
 
 
+@functools.cache
+def _gpu_resources() -> Any:
+    """What faiss needs once per process: it sets memory of the GPU aside."""
+    return _faiss().StandardGpuResources()
+
+
 def kmeans(
     states: np.ndarray, k: int, seed: int = SEED, redo: int = 1, gpu: int | None = None
 ) -> tuple[np.ndarray, float]:
@@ -44,7 +50,7 @@ def kmeans(
     clustering = faiss.Clustering(states.shape[1], k, parameters)
     index = faiss.IndexFlatL2(states.shape[1])
     if gpu is not None:
-        index = faiss.index_cpu_to_gpu(faiss.StandardGpuResources(), gpu, index)
+        index = faiss.index_cpu_to_gpu(_gpu_resources(), gpu, index)
     clustering.train(states, index)
     centres = faiss.vector_to_array(clustering.centroids).reshape(k, -1)
     return centres, float(index.search(states, 1)[0].sum())

@@ -76,19 +76,18 @@ class Store:
         mine = self.rows_of(self.rank)
         block = torch.empty(cuts[self.rank + 1] - cuts[self.rank], self.dim, dtype=torch.float16)
         for owner in range(len(cuts) - 1):
-            share = slice(*np.searchsorted(mine, cuts[owner : owner + 2]))
+            own = _between(mine, cuts, owner)
             if owner != self.rank:
-                for piece in self.states[share].split(PIECE):
+                for piece in _pieces(self.states[own]):
                     dist.send(piece.to(device).view(torch.uint8), owner)
                 continue
-            block[torch.from_numpy(mine[share] - cuts[owner])] = self.states[share]
-            for sender in range(len(cuts) - 1):
+            block[torch.from_numpy(mine[own] - cuts[owner])] = self.states[own]
+            for sender in set(range(len(cuts) - 1)) - {owner}:
                 rows = self.rows_of(sender)
-                rows = rows[slice(*np.searchsorted(rows, cuts[owner : owner + 2]))] - cuts[owner]
-                for part in torch.from_numpy(rows).split(PIECE) if sender != owner else ():
+                places = torch.from_numpy(rows[_between(rows, cuts, owner)] - cuts[owner])
+                for part in _pieces(places):
                     piece = torch.empty(len(part), self.dim, dtype=torch.float16, device=device)
-                    if len(part):
-                        dist.recv(piece.view(torch.uint8), sender)
+                    dist.recv(piece.view(torch.uint8), sender)
                     block[part] = piece.cpu()
         return block
 
@@ -144,6 +143,16 @@ def share(tensor: Tensor, cuts: np.ndarray) -> None:
         moved = part.to(_device())
         dist.broadcast(moved, owner)
         part.copy_(moved)
+
+
+def _between(rows: np.ndarray, cuts: np.ndarray, owner: int) -> slice:
+    """Where the rows that a worker clusters stand among sorted rows."""
+    return slice(*np.searchsorted(rows, cuts[owner : owner + 2]))
+
+
+def _pieces(tensor: Tensor) -> Sequence[Tensor]:
+    """A tensor in parts that are sent at a time; none of an empty one."""
+    return tensor.split(PIECE) if len(tensor) else ()
 
 
 def _device() -> torch.device:

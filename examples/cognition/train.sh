@@ -3,7 +3,8 @@
 #   [METHOD=sq] [SEED=1] [SIZE=tiny|paper] [UPDATES=N] [LAUNCH=...] \
 #       bash examples/cognition/train.sh DATA SAVE [FLAG...]
 # DATA comes from prepare/cognition.sh; SAVE is the folder of the checkpoints and the log; more
-# flags go to fairseq-train. The environment's variables are explained in examples/recipe.sh.
+# flags go to fairseq-train. The environment's variables are explained in examples/recipe.sh;
+# SELECT=cter chooses the checkpoint by instance CTER instead of BLEU (prepare with --valid cg20).
 set -euo pipefail
 # shellcheck source=../recipe.sh
 source "$(dirname "${BASH_SOURCE[0]}")/../recipe.sh"
@@ -28,7 +29,12 @@ else # 2 + 2 layers, 128 wide, for the low-resource setting
     )
 fi
 
+beam='{"beam": 5, "max_len_a": 1.2, "max_len_b": 10}'
+if [[ ${SELECT:-bleu} == cter ]]; then
+    selection=(--eval-cter --eval-cter-args "$beam" --best-checkpoint-metric cter_instance)
+else
+    selection=(--best-checkpoint-metric bleu --maximize-best-checkpoint-metric)
+fi
 train_sq sq_transformer_cognition --dropout 0.3 --label-smoothing 0.1 "${SIZE_FLAGS[@]}" \
-    --eval-bleu --eval-bleu-args '{"beam": 5, "max_len_a": 1.2, "max_len_b": 10}' \
-    --eval-bleu-remove-bpe --best-checkpoint-metric bleu --maximize-best-checkpoint-metric \
+    --eval-bleu --eval-bleu-args "$beam" --eval-bleu-remove-bpe "${selection[@]}" \
     --validate-interval 1000000 --max-tokens-valid 8192

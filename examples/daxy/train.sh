@@ -36,7 +36,8 @@ case "${METHOD:=syntactic}" in
 esac
 
 : "${UPDATES:=6250}"
-train "${flags[@]}" --criterion cross_entropy --optimizer adam --batch-size 32 --repeated-pairs spread \
+train "${flags[@]}" --criterion cross_entropy --optimizer adam \
+    --batch-size 32 --repeated-pairs spread \
     --validate-interval 1000000 --validate-interval-updates 500 --save-interval-updates 500 \
     --batch-size-valid 128 \
     --eval-bleu --eval-bleu-args '{"beam": 5, "max_len_a": 1.2, "max_len_b": 10}' \

@@ -1,0 +1,350 @@
+"""What prototypes cost: the extraction, k-means in three ways, stage 2, generation, memory.
+
+    python benchmarks/prototypes.py DATA [--arch proto_transformer_cognition: FLAGS]
+    python benchmarks/prototypes.py --scale 40000
+
+The first form takes a folder that fairseq-preprocess wrote and measures, in one run,
+
+- *extraction*: seconds to choose, compute and cluster the states, as a part of the seconds that
+  an epoch of training takes. Both are measured on the same share of the pairs (``--pairs``), the
+  states per type lowered in the same proportion (there are more types per pair than in the whole,
+  so k-means looks dearer than it is); an epoch is estimated from batches spread evenly over the
+  lengths.
+- *k-means*: seconds and sum of squares, over all types with at least 10 states per prototype, of
+  faiss (as used), scikit-learn's KMeans and a batched variant that clusters types of like size at
+  once in PyTorch.
+- *stage 2*: tokens per second in training and in beam search, as ratios to the plain Transformer of
+  that size. The models take turns on each batch; the median of the rounds counts.
+
+Times are CPU seconds of this process (on a GPU: seconds of the clock), so that other load on the
+machine does not count; ``--threads 1`` keeps that comparable.
+
+The second form clusters made-up states of so many types through the streaming path (choosing,
+half-precision store, faiss), and reports the most memory that the process had.
+"""
+
+import argparse
+import importlib.util
+import itertools
+import json
+import logging
+import re
+import resource
+import shlex
+import statistics
+import sys
+import time
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+from types import ModuleType, SimpleNamespace
+from typing import Any
+
+import numpy as np
+import torch
+from fairseq import tasks
+from fairseq.data import Dictionary
+from sklearn.cluster import KMeans
+from torch import Tensor, nn
+
+import compgen_fairseq  # noqa: F401  (registers its architectures)
+from compgen_fairseq.prototypes import kmeans
+from compgen_fairseq.prototypes.extract import PER_CENTRE, Settings, extract
+from compgen_fairseq.prototypes.sample import choose, survey
+from compgen_fairseq.prototypes.states import Store, collect, make_batches
+from compgen_fairseq.prototypes.vocabulary import word_types
+
+DEFAULT = "proto_transformer_cognition: --share-decoder-input-output-embed"
+WANTED = {
+    "extraction / epoch": ("<=", 0.5),
+    "sum of squares, faiss / scikit-learn": ("<=", 1.01),
+    "sum of squares, batched / faiss": ("<=", 1.01),
+    "training, stage 2 / plain": (">=", 0.85),
+    "generating, stage 2 / plain": (">=", 0.9),
+}
+
+
+def throughput() -> ModuleType:
+    """The benchmark beside this one, whose models and batches are used here."""
+    path = Path(__file__).with_name("throughput.py")
+    spec = importlib.util.spec_from_file_location("throughput", path)
+    assert spec is not None and spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    sys.modules["throughput"] = module
+    spec.loader.exec_module(module)
+    return module
+
+
+def batched_kmeans(groups: Sequence[np.ndarray], k: int, seed: int = 1) -> float:
+    """Lloyd's algorithm on many types at once, types of like size padded to one; the result's sum
+    of squares, from the same number of iterations and states to start from as faiss has."""
+    total = 0.0
+    order = sorted(range(len(groups)), key=lambda i: len(groups[i]))
+    draw = torch.Generator().manual_seed(seed)
+    while order:
+        longest = len(groups[order[-1]])
+        number = max(1, 2**18 // longest)
+        block, order = order[-number:], order[:-number]
+        states = torch.zeros(len(block), longest, groups[0].shape[1])
+        real = torch.zeros(len(block), longest, dtype=torch.bool)
+        for row, i in enumerate(block):
+            states[row, : len(groups[i])] = torch.from_numpy(groups[i])
+            real[row, : len(groups[i])] = True
+        first = (torch.rand(real.shape, generator=draw) * real).topk(k, dim=1).indices
+        centres = states.take_along_dim(first.unsqueeze(-1), 1)
+        squares = states.square().sum(-1)
+        for step in range(kmeans.ITERATIONS + 1):
+            scores = states @ centres.mT
+            apart, nearest = (centres.square().sum(-1).unsqueeze(1) - 2 * scores).min(-1)
+            if step == kmeans.ITERATIONS:
+                total += float(((apart + squares) * real).sum())
+                break
+            member = nn.functional.one_hot(nearest, k).float() * real.unsqueeze(-1)
+            sizes = member.sum(1).unsqueeze(-1)
+            means = (member.mT @ states) / sizes.clamp(min=1)
+            centres = torch.where(sizes > 0, means, centres)
+    return total
+
+
+class Part:
+    """The first pairs of a data set, evenly spread."""
+
+    def __init__(self, dataset: Any, pairs: int):
+        self.dataset = dataset
+        step = max(1, len(dataset) // pairs)
+        self.indices = np.arange(0, len(dataset), step)[:pairs]
+        self.collater = dataset.collater
+
+    def __len__(self) -> int:
+        return len(self.indices)
+
+    def __getitem__(self, i: int) -> dict[str, Any]:
+        return {**self.dataset[int(self.indices[i])], "id": i}
+
+    def num_tokens(self, i: int) -> int:
+        return self.dataset.num_tokens(int(self.indices[i]))
+
+
+def seconds(work: Callable[[], Any], cuda: bool) -> tuple[float, Any]:
+    """What some work takes, and its result."""
+    timer = time.perf_counter if cuda else time.process_time
+    begin = timer()
+    result = work()
+    if cuda:
+        torch.cuda.synchronize()
+    return timer() - begin, result
+
+
+def group_states(model: Any, part: Part, settings: Settings) -> list[np.ndarray]:
+    """The states of each type that the extraction clusters, float32."""
+    indices = np.arange(len(part))
+    keys, counts = survey(part, indices, settings.seed)
+    words = word_types(model.encoder.dictionary)
+    often = np.zeros(len(words), dtype=np.int64)
+    often[: len(counts["source"])] = counts["source"]
+    often[~words | (often < settings.min_count)] = 0
+    sample = choose(part, indices, keys, "source", often, settings.size, 2**40)
+    store = Store(
+        sample, np.zeros(len(part), np.int16), 0, model.encoder.embed_tokens.embedding_dim
+    )
+    needed = np.unique(sample.sentences)
+    collect(model, part, make_batches(part, needed, settings.max_tokens), {"source": store})
+    _, bounds = sample.bounds()
+    states = store.states.float().numpy()
+    return [states[a:b] for a, b in itertools.pairwise(bounds)]
+
+
+def measure(args: argparse.Namespace) -> dict[str, float]:
+    """All figures of the first form."""
+    bench = throughput()
+    arch, _, flags = args.arch.partition(":")
+    label = "transformer" + arch.strip().removeprefix("proto_transformer")
+    label = {"transformer_cognition": "transformer_iwslt_de_en"}.get(label, label)
+    label = {"transformer_wmt_en_ro": "transformer"}.get(label, label)
+    cuda = torch.cuda.is_available() and not args.cpu
+    options = SimpleNamespace(
+        **vars(args) | {"cpu": not cuda, "fp16": False, "bf16": False},
+        task="compgen_translation",
+    )
+    contenders = {}
+    own = shlex.split(flags)
+    others = [f"--{name}" for name in re.findall(r"--((?!prototype)\S+(?: +[^-\s]\S*)?)", flags)]
+    plain_flags = shlex.split(" ".join(others))
+    for name, kind, given in (("plain", label, plain_flags), ("stage 2", arch.strip(), own)):
+        cfg = bench.train_config(options, kind, given)
+        task = tasks.setup_task(cfg.task)
+        contenders[name] = bench.build(name, cfg, task, args.beam, args.length)
+    plain, proto = contenders["plain"], contenders["stage 2"]
+    model = proto.trainer.get_model()
+    task.load_dataset("train")
+    part = Part(task.dataset("train"), args.pairs)
+    k = model.prototype_config.prototypes_per_token
+    share = len(part) / max(args.full_pairs, len(part))
+    count = max(1, round(model.prototype_config.prototype_min_count * share))
+    size = max(2 * k, round(PER_CENTRE * k * share))
+    settings = Settings(k=k, min_count=max(count, k + 1), size=size)
+    figures: dict[str, float] = {"pairs": len(part), "states of a type": size}
+
+    batches = {
+        "training": bench.load_batches(task, "train", args.batches, max_tokens=args.max_tokens)
+    }
+    batches["generating"] = bench.load_batches(task, "valid", 1, max_sentences=args.sentences)
+    tokens = sum(sample["ntokens"] for sample in batches["training"])
+    plain.trainer.train_step([batches["training"][0]])  # warms up
+    epoch, _ = seconds(lambda: [plain.trainer.train_step([b]) for b in batches["training"]], cuda)
+    pair_tokens = statistics.mean(len(part[i]["target"]) for i in range(len(part)))
+    figures["epoch, s"] = epoch / tokens * pair_tokens * len(part)
+    figures["extraction, s"], found = seconds(
+        lambda: extract(model, part, ["source"], settings), cuda
+    )
+    figures["extraction / epoch"] = figures["extraction, s"] / figures["epoch, s"]
+
+    groups = group_states(model, part, Settings(k=k, min_count=10 * k, size=PER_CENTRE * k))
+    figures["types"], figures["states"] = len(groups), sum(map(len, groups))
+    ways: dict[str, Callable[[], float]] = {
+        "faiss": lambda: sum(kmeans.kmeans(g, k)[1] for g in groups),
+        "scikit-learn": lambda: sum(
+            KMeans(k, n_init=1, max_iter=kmeans.ITERATIONS, random_state=1).fit(g).inertia_
+            for g in groups
+        ),
+        "batched": lambda: batched_kmeans(groups, k),
+    }
+    squares = {}
+    for way, work in ways.items():
+        figures[f"k-means, {way}, s"], squares[way] = seconds(work, False)
+    for one, other in (("faiss", "scikit-learn"), ("batched", "faiss")):
+        figures[f"sum of squares, {one} / {other}"] = squares[one] / squares[other]
+
+    for one in (model, proto.inference):
+        one.tables()["source"].fill(*found["source"])
+    model.train_prototype_attention(True)
+    bench.measure([plain, proto], batches, args.rounds, timer(cuda), cuda)
+    for measured in batches:
+        figures[f"{measured}, stage 2 / plain"] = bench.ratio(measured, proto, plain)
+    return figures
+
+
+def timer(cuda: bool) -> Callable[[], float]:
+    return time.perf_counter if cuda else time.process_time
+
+
+def scale(types: int, dim: int, k: int, memory: float, pairs: int) -> dict[str, float]:
+    """Cluster made-up states of many types, whose frequencies fall as words' do."""
+    dictionary = Dictionary()
+    for i in range(types):
+        dictionary.add_symbol(f"w{i}")
+    model = Made(dictionary, dim)
+    before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20
+    corpus = MadeCorpus(types, pairs)
+    settings = Settings(k=k, min_count=2, memory=memory, max_tokens=2**15)
+    taken, found = seconds(lambda: extract(model, corpus, ["source"], settings)["source"], False)
+    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20
+    figures = {"types with prototypes": len(found.types), "seconds": taken}
+    return figures | {"GiB before": before, "GiB at most": peak, "GiB for states": memory}
+
+
+class MadeCorpus:
+    """Pairs of 25 tokens, drawn anew, the same for the same index, whenever they are read."""
+
+    def __init__(self, types: int, pairs: int):
+        self.pairs = pairs
+        frequent = np.cumsum(1 / np.arange(1, types + 1))
+        self.edges = frequent / frequent[-1]
+
+    def __len__(self) -> int:
+        return self.pairs
+
+    def __getitem__(self, i: int) -> dict[str, Any]:
+        draws = np.random.Generator(np.random.PCG64(i)).random(24)
+        source = np.append(np.searchsorted(self.edges, draws) + 4, 2)
+        return {"id": i, "source": torch.from_numpy(source), "target": torch.tensor([4, 2])}
+
+    def num_tokens(self, i: int) -> int:
+        return 25
+
+    def collater(self, samples: Sequence[dict[str, Any]]) -> dict[str, Any]:
+        tokens = torch.stack([sample["source"] for sample in samples])
+        lengths = torch.full((len(samples),), 25)
+        inputs = {"src_tokens": tokens, "src_lengths": lengths}
+        return {"id": torch.tensor([s["id"] for s in samples]), "net_input": inputs}
+
+
+class Made(nn.Module):
+    """An encoder whose states are a type's vector and some noise."""
+
+    def __init__(self, dictionary: Dictionary, dim: int):
+        super().__init__()
+        self.dictionary = dictionary
+        self.embed_tokens = nn.Embedding(len(dictionary), dim)
+
+    def forward(self, tokens: Tensor, src_lengths: Tensor) -> dict[str, list[Tensor]]:
+        states = self.embed_tokens(tokens)
+        return {"encoder_out": [(states + torch.rand_like(states)).transpose(0, 1)]}
+
+    @property
+    def encoder(self) -> "Made":
+        return self
+
+    @property
+    def decoder(self) -> None:
+        return None
+
+
+def lines(figures: dict[str, float]) -> Iterator[str]:
+    """A Markdown table."""
+    yield "| what | measured | wanted | met |"
+    yield "| --- | ---: | ---: | --- |"
+    for name, value in figures.items():
+        sign, bound = WANTED.get(name, ("", 0.0))
+        met = "" if not sign else "yes" if (value <= bound) == (sign == "<=") else "no"
+        yield f"| {name} | {value:,.4g} | {f'{sign} {bound}' if sign else ''} | {met} |"
+
+
+def parser() -> argparse.ArgumentParser:
+    """The command line."""
+    p = argparse.ArgumentParser(description=(__doc__ or "").split("\n")[0])
+    add = p.add_argument
+    add("data", nargs="?", metavar="DATA", help="what fairseq-preprocess wrote")
+    add("--arch", default=DEFAULT, metavar="NAME[: FLAGS]", help="default: %(default)s")
+    for flag, default, text in (
+        ("--pairs", 2000, "of the training set that are measured"),
+        ("--full-pairs", 196246, "of the training set in whose proportion states are taken"),
+        ("--max-tokens", 4096, "of a training batch"),
+        ("--batches", 2, "of training per round"),
+        ("--rounds", 3, "after one to warm up"),
+        ("--sentences", 16, "of a generation batch"),
+        ("--beam", 5, "hypotheses per sentence"),
+        ("--length", 12, "of the hypotheses"),
+        ("--threads", 1, "on the CPU"),
+        ("--scale-pairs", 200_000, "of --scale"),
+        ("--scale-dim", 512, "of --scale, width of its states"),
+        ("--scale-k", 5, "of --scale, prototypes per type"),
+    ):
+        add(flag, type=int, default=default, help=f"{text} (default: %(default)s)")
+    add("--scale", type=int, metavar="TYPES", help="cluster made-up states of so many types")
+    add("--scale-memory", type=float, default=8.0, help="of --scale, GiB (default: %(default)s)")
+    add("--cpu", action="store_true", help="use no GPU")
+    add("--json", type=Path, metavar="FILE", help="write the figures there too")
+    return p
+
+
+def main(argv: Sequence[str] | None = None) -> None:
+    """Print the figures; a bad argument ends in one sentence."""
+    args = parser().parse_args(argv)
+    if (args.data is None) == (args.scale is None):
+        sys.exit("prototypes: give either DATA or --scale TYPES")
+    if args.data is not None and not any(Path(args.data).glob("dict.*.txt")):
+        sys.exit(f"prototypes: {args.data} is no folder that fairseq-preprocess wrote")
+    torch.set_num_threads(args.threads)
+    logging.disable(logging.INFO)
+    if args.scale is None:
+        figures = measure(args)
+    else:
+        sizes = (args.scale_dim, args.scale_k, args.scale_memory, args.scale_pairs)
+        figures = scale(args.scale, *sizes)
+    print("\n".join(lines(figures)))
+    if args.json:
+        args.json.write_text(json.dumps(figures, indent=1) + "\n")
+
+
+if __name__ == "__main__":
+    main()

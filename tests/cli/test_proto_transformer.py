@@ -1,0 +1,212 @@
+"""One fairseq-train call trains both stages; nothing but the checkpoint is needed afterwards."""
+
+import multiprocessing
+import re
+import signal
+import socket
+from pathlib import Path
+from unittest import mock
+
+import pytest
+import torch
+from fairseq.checkpoint_utils import load_checkpoint_to_cpu, load_model_ensemble
+
+import compgen_fairseq  # noqa: F401
+from compgen_fairseq.models.proto_transformer import ProtoTransformerModel
+
+# a server that has imported fairseq: each of its processes starts at once
+PROCESSES = multiprocessing.get_context("forkserver")
+PROCESSES.set_forkserver_preload(["fairseq_cli.train", "fairseq_cli.generate"])
+
+ARCH = ["--arch", "proto_transformer", "--prototypes-per-token", 2, "--prototype-min-count", 5]
+STAGE_1 = ["--prototype-stage1-epochs", 2]  # epochs have 10 updates
+
+DEADLY = """
+import os, signal
+from fairseq.trainer import Trainer
+import compgen_fairseq
+from compgen_fairseq.prototypes import extract
+
+step, moment = Trainer.train_step, {moment!r}
+
+def kill(*args):
+    os.kill(os.getpid(), signal.SIGKILL)
+
+def train_step(self, *args):
+    return kill() if self.get_num_updates() == moment else step(self, *args)
+
+Trainer.train_step = train_step
+if moment == "k-means":
+    extract.prototypes_of = kill
+"""
+
+
+def command(module: str, *flags: object):
+    """Start a command of fairseq."""
+    with mock.patch("sys.argv", [module, *map(str, flags)]):
+        process = PROCESSES.Process(target=_main, args=(module,))
+        process.start()
+    return process
+
+
+def _main(module: str) -> None:
+    __import__(f"fairseq_cli.{module}", fromlist=["cli_main"]).cli_main()
+
+
+def status(module: str, *flags: object) -> int | None:
+    process = command(module, *flags)
+    process.join(timeout=200)
+    return process.exitcode
+
+
+def load(path: Path) -> dict:
+    return load_checkpoint_to_cpu(str(path))
+
+
+def assert_same(state: dict, other: dict, names: list[str] | None = None) -> None:
+    if names is None:
+        assert state.keys() == other.keys()
+    different = [n for n in names or state if not torch.equal(state[n], other[n])]
+    assert different == []
+
+
+@pytest.fixture(scope="module")
+def flags(tiny_data, plugin) -> list[object]:
+    sizes = {"layers": 1, "embed-dim": 16, "ffn-embed-dim": 16, "attention-heads": 2}
+    return [
+        *(tiny_data, *plugin, "--task", "compgen_translation"),
+        *(f"--{side}-{k}={v}" for side in ("encoder", "decoder") for k, v in sizes.items()),
+        *("--optimizer", "adam", "--lr", 0.01, "--weight-decay", 0.1, "--batch-size", 30),
+        *("--required-batch-size-multiple", 1, "--num-workers", 0, "--seed", 3),
+        *("--disable-validation", "--max-epoch", 4),
+    ]
+
+
+@pytest.fixture(scope="module")
+def whole(flags, tmp_path_factory) -> Path:
+    """A run of both stages, two epochs each."""
+    folder = tmp_path_factory.mktemp("whole")
+    log = ["--save-dir", folder, "--log-file", folder / "log"]
+    assert status("train", *flags, *ARCH, *STAGE_1, *log) == 0
+    return folder
+
+
+def test_stage_1_is_the_run_of_the_plain_transformer(flags, whole, tmp_path):
+    plain = [*flags, "--max-epoch", 2, "--arch", "transformer", "--save-dir", tmp_path]
+    assert status("train", *plain) == 0
+    theirs, ours = load(tmp_path / "checkpoint2.pt"), load(whole / "checkpoint2.pt")
+    assert_same(theirs["model"], ours["model"], list(theirs["model"]))
+    assert len(ours["model"]["encoder.prototypes.counts"]) == 0
+    assert len(ours["last_optimizer_state"]["state"]) == len(
+        theirs["last_optimizer_state"]["state"]
+    )
+
+
+def test_stage_2_has_prototypes_and_trains_with_them(whole):
+    before, after = (load(whole / f"checkpoint{n}.pt")["model"] for n in (2, 4))
+    assert len(after["encoder.prototypes.counts"]) == 6
+    assert after["encoder.prototypes.vectors"].shape == (6, 2, 16)
+    third = load(whole / "checkpoint3.pt")["model"]
+    assert torch.equal(third["encoder.prototypes.vectors"], after["encoder.prototypes.vectors"])
+    new = [name for name in before if "prototype_attn" in name]
+    assert new and all(not torch.equal(before[name], after[name]) for name in new)
+
+
+def test_the_checkpoint_is_all_that_generation_needs(whole, tiny_data, plugin, tmp_path):
+    path = ["--path", whole / "checkpoint4.pt"]
+    assert status("generate", tiny_data, *plugin, *path, "--results-path", tmp_path) == 0
+    log = (tmp_path / "generate-test.txt").read_text()
+    assert sum(line.startswith("H-") for line in log.splitlines()) == 37
+    sentences = tiny_data.parent / "test.src"
+    assert status("interactive", tiny_data, *plugin, *path, "--input", sentences) == 0
+
+    hub = ProtoTransformerModel.from_pretrained(str(whole), "checkpoint4.pt", str(tiny_data))
+    assert hub.models[0].encoder.prototypes.filled
+    first = next(line.split("\t")[2] for line in log.splitlines() if line.startswith("H-0\t"))
+    assert hub.translate(sentences.read_text().splitlines()[0], beam=5) == first
+
+
+@pytest.mark.parametrize("moment", ["k-means", 27])
+def test_a_killed_run_ends_as_the_whole_one(moment, flags, whole, tmp_path):
+    """Killed during the extraction, and after a checkpoint in the middle of stage 2."""
+    deadly = tmp_path / "deadly"
+    deadly.mkdir()
+    (deadly / "__init__.py").write_text(DEADLY.format(moment=moment))
+    save = ["--save-dir", tmp_path, "--save-interval-updates", 12, "--no-epoch-checkpoints"]
+    run = [*flags, *ARCH, *STAGE_1, *save]
+    assert status("train", *run, "--user-dir", deadly) == -signal.SIGKILL
+    assert status("train", *run) == 0
+    expected, resumed = load(whole / "checkpoint_last.pt"), load(tmp_path / "checkpoint_last.pt")
+    assert_same(expected["model"], resumed["model"])
+    moments, again = (s["last_optimizer_state"]["state"] for s in (expected, resumed))
+    assert all(torch.equal(moments[i]["exp_avg"], again[i]["exp_avg"]) for i in moments)
+
+
+def test_two_workers_hold_the_same_model_and_spare_the_new_parameters_in_stage_1(
+    flags, whole, tmp_path
+):
+    """Two workers with half the batch; weight decay must not touch what is not yet trained."""
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+    folders = [tmp_path / str(rank) for rank in range(2)]
+    for folder in folders:
+        folder.mkdir()
+    every = tmp_path / "every"
+    every.mkdir()
+    (every / "__init__.py").write_text(
+        "from fairseq.trainer import Trainer\nimport compgen_fairseq\n"
+        "Trainer.should_save_checkpoint_on_current_rank = property(lambda self: True)\n"
+    )
+    shared = "--distributed-backend gloo --ddp-backend legacy_ddp --distributed-world-size 2"
+    workers = [
+        command(
+            "train",
+            *(*flags, *ARCH, *STAGE_1, "--user-dir", every, "--batch-size", 15, *shared.split()),
+            *("--distributed-init-method", f"tcp://127.0.0.1:{port}", "--distributed-no-spawn"),
+            *("--distributed-rank", rank, "--save-dir", folder),
+        )
+        for rank, folder in enumerate(folders)
+    ]
+    for worker in workers:
+        worker.join(timeout=200)
+    assert [worker.exitcode for worker in workers] == [0, 0]
+    first, second = (load(folder / "checkpoint4.pt")["model"] for folder in folders)
+    assert_same(first, second)
+    assert len(first["encoder.prototypes.counts"]) == 6
+    stage_1, alone = (load(f / "checkpoint2.pt")["model"] for f in (folders[0], whole))
+    assert_same(stage_1, alone, [name for name in alone if "prototype_attn" in name])
+
+
+def test_optimizer_and_learning_rate_can_start_anew(flags, whole, tmp_path):
+    schedule = ["--lr-scheduler", "inverse_sqrt", "--warmup-updates", 4, "--prototype-restart"]
+    save = ["--save-dir", tmp_path, "--log-file", tmp_path / "log", "--log-format", "json"]
+    assert status("train", *flags, *ARCH, *STAGE_1, *schedule, *save) == 0
+    state = load(tmp_path / "checkpoint3.pt")
+    assert state["model"]["encoder.prototypes.restarted"] == 20
+    steps = {int(s["step"]) for s in state["last_optimizer_state"]["state"].values()}
+    assert steps == {10}
+    found = re.findall(
+        r'"train_num_updates": "(\d+)", "train_lr": "([^"]+)"', (tmp_path / "log").read_text()
+    )
+    rates = {int(update): float(rate) for update, rate in found}
+    assert rates[30] == pytest.approx(0.01 * (4 / 9) ** 0.5, rel=1e-3)
+    assert rates[20] == pytest.approx(0.01 * (4 / 20) ** 0.5, rel=1e-3)
+
+
+@pytest.mark.parametrize("variant", ["random", "source-and-target", "two-pass"])
+def test_every_variant_trains_and_loads(variant, flags, whole, tiny_data, tmp_path):
+    own = {"random": [], "two-pass": ["--prototype-table", whole / "checkpoint4.pt"]}
+    run = [*flags, *ARCH, "--prototypes", variant, *own.get(variant, STAGE_1)]
+    assert status("train", *run, "--max-epoch", 3, "--save-dir", tmp_path) == 0
+    state = load(tmp_path / "checkpoint_last.pt")["model"]
+    sides = {name.split(".")[0] for name in state if name.endswith("prototypes.counts")}
+    assert sides == ({"encoder", "decoder"} if "target" in variant else {"encoder"})
+    assert all(len(state[f"{side}.prototypes.counts"]) == 6 for side in sides)
+    if variant == "two-pass":
+        taken = load(whole / "checkpoint4.pt")["model"]
+        names = ["encoder.prototypes.vectors", "encoder.prototypes.slots"]
+        assert_same(state, taken, names)
+    path, options = str(tmp_path / "checkpoint_last.pt"), {"data": str(tiny_data)}
+    (model,), _ = load_model_ensemble([path], arg_overrides=options)
+    assert all(table.filled for table in model.tables().values())

@@ -1,0 +1,91 @@
+"""compgen-prototypes puts prototypes into a checkpoint and shows them."""
+
+import numpy as np
+import pytest
+import torch
+from fairseq import checkpoint_utils
+
+from compgen_fairseq.cli.prototypes import main
+
+
+@pytest.fixture(scope="module")
+def stage_2(tiny_data, tiny_model, tmp_path_factory):
+    """The tiny plain Transformer with two prototypes per word."""
+    output = tmp_path_factory.mktemp("prototypes") / "stage2.pt"
+    last = str(tiny_model / "checkpoint_last.pt")
+    flags = ["--cpu", "-k", "2", "--prototype-min-count", "5", "-o", str(output)]
+    assert main(["extract", last, str(tiny_data), *flags]) == 0
+    return output
+
+
+def test_a_plain_transformer_becomes_one_with_prototypes(tiny_model, tiny_data, stage_2):
+    before, after = (
+        checkpoint_utils.load_checkpoint_to_cpu(str(path))
+        for path in (tiny_model / "checkpoint_last.pt", stage_2)
+    )
+    names = before["model"]
+    assert all(torch.equal(after["model"][name], names[name]) for name in names)
+    assert after["model"]["encoder.prototypes.vectors"].shape == (6, 2, 16)
+    assert after["extra_state"]["train_iterator"] == before["extra_state"]["train_iterator"]
+    options = {"data": str(tiny_data)}
+    (model,), _ = checkpoint_utils.load_model_ensemble([str(stage_2)], arg_overrides=options)
+    assert model.encoder.prototypes.filled
+    assert [path.name for path in stage_2.parent.iterdir()] == ["stage2.pt"]
+
+
+def test_extracting_again_gives_the_same_table(tiny_model, tiny_data, stage_2, tmp_path):
+    last, output = str(tiny_model / "checkpoint_last.pt"), tmp_path / "again.pt"
+    flags = ["--cpu", "-k", "2", "--prototype-min-count", "5", "-o", str(output)]
+    assert main(["extract", last, str(tiny_data), *flags]) == 0
+    tables = [
+        checkpoint_utils.load_checkpoint_to_cpu(str(path))["model"]["encoder.prototypes.vectors"]
+        for path in (stage_2, output)
+    ]
+    assert torch.equal(*tables)
+
+
+def test_show(stage_2, tiny_data, capsys):
+    assert main(["show", str(stage_2), str(tiny_data)]) == 0
+    head, *rows = [line.split("\t") for line in capsys.readouterr().out.splitlines()]
+    assert head == ["side", "type", "prototypes", "mean_distance"]
+    assert {row[1] for row in rows} == {"wif", "dax", "lug", "zup", "blick", "kiki"}
+    assert all(row[0] == "source" and row[2] == "2" and float(row[3]) > 0 for row in rows)
+
+
+def test_states_of_a_word(stage_2, tiny_data, tmp_path):
+    output = tmp_path / "lug.npz"
+    command = ["states", str(stage_2), str(tiny_data), "lug", "--cpu", "-o", str(output)]
+    assert main(command) == 0
+    found = np.load(output)
+    text = (tiny_data.parent / "train.src").read_text().split()
+    assert found["states"].shape == (text.count("lug"), 16)
+    assert found["prototypes"].shape == (2, 16)
+    for sentence, place in zip(found["sentences"], found["positions"], strict=True):
+        assert sentence.split()[place] == "lug"
+
+
+def test_what_cannot_be_done_is_one_sentence(
+    tiny_model, tiny_data, stage_2, tmp_path, capsys, monkeypatch
+):
+    last, data = str(tiny_model / "checkpoint_last.pt"), str(tiny_data)
+    other = tmp_path / "data-bin"
+    other.mkdir()
+    for path in tiny_data.iterdir():
+        (other / path.name).write_bytes(path.read_bytes())
+    words = (tiny_data / "dict.src.txt").read_text().splitlines()
+    (other / "dict.src.txt").write_text("\n".join([*words[1:], words[0]]) + "\n")
+    new = ["-o", str(tmp_path / "new.pt"), "--cpu"]
+    for command, reason in (
+        (["extract", last, data, "-o", str(stage_2)], "is there already"),
+        (["extract", last, data, *new, "--prototype-min-count", "999"], "occurs 999 times"),
+        (["extract", last, data, *new, "--prototypes", "best"], "--prototypes is one of one-pass"),
+        (["extract", last, data, *new, "--prototypes", "random"], "nothing to extract"),
+        (["extract", str(tmp_path / "none.pt"), data, *new], "none.pt"),
+        (["show", last, data], "has no prototypes yet"),
+        (["show", str(stage_2), str(other)], "a dictionary with other types"),
+        (["states", str(stage_2), data, "fep", *new], "'fep' is not in the source dictionary"),
+    ):
+        assert main(command) == 1, command
+        message = capsys.readouterr().err.splitlines()[-1]
+        assert message.startswith("compgen-prototypes: ") and reason in message
+    assert not list(tmp_path.glob("new.pt*")), "something half-written is left"

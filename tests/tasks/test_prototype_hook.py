@@ -1,0 +1,136 @@
+"""When the tables of a Proto-Transformer are filled, and what is refused with one sentence."""
+
+from types import SimpleNamespace
+
+import pytest
+import torch
+
+from compgen_fairseq.modules.prototype_attention import PrototypeTable
+from compgen_fairseq.tasks import prototype_hook
+from compgen_fairseq.tasks.prototype_hook import PrototypeTaskConfig, begin_epoch
+
+DIM, TYPES = 4, 8
+
+
+class Model:
+    """What the hook sees of a proto_transformer."""
+
+    def __init__(self, variant: str = "one-pass", k: int = 2, **options):
+        self.prototype_config = SimpleNamespace(
+            prototypes=variant, prototypes_per_token=k, prototype_min_count=3
+        )
+        self.table = PrototypeTable(TYPES, DIM, 7)
+        self.cfg = SimpleNamespace(**options)
+        self.trained = None
+
+    def tables(self):
+        return {"source": self.table}
+
+    def train_prototype_attention(self, on: bool) -> None:
+        self.trained = on
+
+
+@pytest.fixture
+def extractions(monkeypatch) -> list:
+    """What the hook extracts: here fixed prototypes."""
+    calls = []
+
+    def fill(task, model, subset, settings):
+        calls.append((subset, settings))
+        model.table.fill(torch.tensor([5]), torch.ones(1, settings.k, DIM), torch.tensor([1]))
+
+    monkeypatch.setattr(prototype_hook, "fill_tables", fill)
+    return calls
+
+
+def task(**options):
+    cfg = SimpleNamespace(**vars(PrototypeTaskConfig()), data="data-bin", train_subset="train")
+    vars(cfg).update(options)
+    return SimpleNamespace(cfg=cfg)
+
+
+def test_the_tables_are_filled_once_when_stage_1_is_over(extractions):
+    model, ours = Model(), task(prototype_stage1_epochs=2, prototype_sample_size=9)
+    states = []
+    for epoch in range(1, 6):
+        begin_epoch(ours, epoch, model)
+        states.append((model.table.filled, model.trained, len(extractions)))
+    assert states == 2 * [(False, False, 0)] + 3 * [(True, True, 1)]
+    subset, settings = extractions[0]
+    assert (subset, settings.k, settings.min_count, settings.size) == ("train", 2, 3, 9)
+
+
+def test_stage_1_without_an_end(extractions):
+    model = Model()
+    begin_epoch(task(), 99, model)
+    assert not model.table.filled and model.trained is False and not extractions
+
+
+def test_a_stage_of_no_epochs_ends_at_once(extractions):
+    begin_epoch(task(prototype_stage1_epochs=0), 1, Model())
+    assert len(extractions) == 1
+
+
+def test_other_models_are_left_alone():
+    begin_epoch(task(), 1, torch.nn.Linear(1, 1))
+    for option in ({"prototype_stage1_epochs": 1}, {"prototype_restart": True}):
+        with pytest.raises(ValueError, match="need --arch proto_transformer"):
+            begin_epoch(task(**option), 1, torch.nn.Linear(1, 1))
+
+
+@pytest.mark.parametrize(
+    ("variant", "options", "reason"),
+    [
+        ("random", {"prototype_stage1_epochs": 1}, "from the first update"),
+        ("two-pass", {"prototype_stage1_epochs": 1}, "from the first update"),
+        ("two-pass", {}, "--prototypes two-pass needs --prototype-table"),
+        ("two-pass", {"prototype_table": "/none.pt"}, "there is no checkpoint /none.pt"),
+        ("one-pass", {"prototype_table": "x.pt"}, "--prototype-table is for --prototypes two-pass"),
+        ("one-pass", {"prototype_restart": True}, "needs --prototype-stage1-epochs"),
+    ],
+)
+def test_options_that_do_not_go_together(variant, options, reason):
+    with pytest.raises(ValueError, match=reason):
+        begin_epoch(task(**options), 1, Model(variant))
+
+
+def test_another_number_of_prototypes_than_the_checkpoint_has(extractions):
+    model = Model(k=3)
+    model.table.fill(torch.tensor([5]), torch.ones(1, 2, DIM), torch.tensor([2]))
+    with pytest.raises(ValueError, match=r"has 2 prototypes per token .* must be that, not 3"):
+        begin_epoch(task(prototype_stage1_epochs=1), 2, model)
+
+
+@pytest.mark.parametrize(
+    ("options", "reason"),
+    [
+        ({"ddp_backend": "pytorch_ddp", "find_unused_parameters": False}, "--find-unused-param"),
+        ({"ddp_backend": "fully_sharded"}, "needs --ddp-backend legacy_ddp or pytorch_ddp"),
+        ({"store_ema": True}, "--store-ema can't follow a table that grows"),
+    ],
+)
+def test_what_cannot_train_stage_1_is_refused_before_it_starts(options, reason):
+    with pytest.raises(ValueError, match=reason):
+        begin_epoch(task(prototype_stage1_epochs=1), 1, Model(distributed_world_size=2, **options))
+
+
+@pytest.mark.parametrize("backend", ["legacy_ddp", "no_c10d", "pytorch_ddp"])
+def test_what_can(backend):
+    options = {"ddp_backend": backend, "find_unused_parameters": backend == "pytorch_ddp"}
+    model = Model(distributed_world_size=2, **options)
+    begin_epoch(task(prototype_stage1_epochs=1), 1, model)
+    assert model.trained is False
+
+
+def test_a_table_of_another_dictionary_is_refused(tmp_path):
+    table = PrototypeTable(TYPES, DIM, 8)
+    table.fill(torch.tensor([5]), torch.ones(1, 2, DIM), torch.tensor([2]))
+    state = {f"encoder.prototypes.{n}": v for n, v in table.state_dict().items()}
+    path = tmp_path / "other.pt"
+    history = [{"num_updates": 0, "optimizer_name": "", "lr_scheduler_state": {}}]
+    rest = {"optimizer_history": history, "extra_state": {"train_iterator": {}}}
+    torch.save({"model": state, "cfg": None, "args": None, **rest}, path)
+    with pytest.raises(ValueError, match=r"other\.pt: the prototypes belong to a dictionary with"):
+        prototype_hook.load_tables(str(path), Model("two-pass").tables())
+    with pytest.raises(ValueError, match="no prototypes of the target side"):
+        prototype_hook.load_tables(str(path), {"target": table})
