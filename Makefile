@@ -45,7 +45,7 @@ quickstart: setup
 	@PATH="$(abspath $(BIN)):$$PATH" bash examples/scan/quickstart.sh
 
 test: setup-dev
-	@PATH="$(abspath $(BIN)):$$PATH" $(BIN)/python -m pytest $(PYTEST_FLAGS)
+	@PATH="$(abspath $(BIN)):$$PATH" $(BIN)/python -m pytest -n 2 --dist loadfile $(PYTEST_FLAGS)
 
 lint: setup-dev
 	@$(BIN)/ruff check .

@@ -32,7 +32,13 @@ setup(
     extras_require={
         "gpu": ["faiss-gpu-cu12>=1.14.1"],  # after "pip uninstall faiss-cpu"; not tried yet
         "analysis": ["matplotlib>=3.11.2"],
-        "dev": ["pytest>=9.2.0", "pytest-timeout>=2.4.0", "pytest-xdist>=3.8.0", "ruff>=0.17.5", "mypy>=2.4.1"],
+        "dev": [
+            "pytest>=9.2.0",
+            "pytest-timeout>=2.4.0",
+            "pytest-xdist>=3.8.0",
+            "ruff>=0.17.5",
+            "mypy>=2.4.1",
+        ],
     },
     entry_points={
         "console_scripts": [

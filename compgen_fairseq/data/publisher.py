@@ -36,10 +36,10 @@ def collect(
         found = {file: folder / file for file in files}
     else:
         digests = {file: digest for file, digest in files.items() if digest is not None}
-        for file in files.keys() - digests.keys():
+        if unknown := [file for file in files if file not in digests]:
             raise PrepareError(
-                f"{file} has no known checksum, so it is not downloaded; get it from its publisher"
-                " and name the folder with --from (see --help)."
+                f"{unknown[0]} has no known checksum, so it is not downloaded; get it from its"
+                " publisher and name the folder with --from (see --help)."
             )
         found = {
             file: fetch(f"{url}/{file}", digest, downloads / file)

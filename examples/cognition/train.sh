@@ -5,36 +5,57 @@
 # DATA comes from prepare/cognition.sh; SAVE is the folder of the checkpoints and the log; more
 # flags go to fairseq-train. The environment's variables are explained in examples/recipe.sh;
 # SELECT=cter chooses the checkpoint by instance CTER instead of BLEU (prepare with --valid cg20).
+# Besides the variants of SQ-Transformer METHOD can be proto (Proto-Transformer, prototypes after
+# STAGE1_EPOCHS=8 epochs) or transformer (fairseq's own).
 set -euo pipefail
 # shellcheck source=../recipe.sh
 source "$(dirname "${BASH_SOURCE[0]}")/../recipe.sh"
 
+OTHER_METHODS="proto, transformer"
 if [[ $SIZE == paper ]]; then # the paper's appendix B.2 and its authors' settings
     : "${UPDATES:=1000000}"
-    SIZE_FLAGS=(
+    size=()
+    sq_size=()
+    transformer_size=()
+    schedule=(
         --lr 5e-4 --lr-scheduler inverse_sqrt --warmup-updates 4000 --max-tokens 4096
-        --weight-decay 0.0001
         --validate-interval-updates 5000 --save-interval-updates 5000
     )
 else # 2 + 2 layers, 128 wide, for the low-resource setting
-    : "${UPDATES:=4000}"
-    SIZE_FLAGS=(
+    : "${UPDATES:=2000}"
+    size=(
         --encoder-layers 2 --decoder-layers 2 --encoder-embed-dim 128
         --encoder-ffn-embed-dim 256 --decoder-ffn-embed-dim 256
         --encoder-attention-heads 4 --decoder-attention-heads 4
-        --encoder-predictor-layers 1 --decoder-predictor-layers 1
+    )
+    sq_size=(--encoder-predictor-layers 1 --decoder-predictor-layers 1)
+    transformer_size=(--decoder-embed-dim 128)
+    schedule=(
         --lr 3e-3 --lr-scheduler polynomial_decay --total-num-update "$UPDATES"
-        --warmup-updates 300 --max-tokens 2048 --weight-decay 0.0001
+        --warmup-updates 300 --max-tokens 2048
         --validate-interval-updates 1000 --save-interval-updates 1000
     )
 fi
-
 beam='{"beam": 5, "max_len_a": 1.2, "max_len_b": 10}'
 if [[ ${SELECT:-bleu} == cter ]]; then
     selection=(--eval-cter --eval-cter-args "$beam" --best-checkpoint-metric cter_instance)
 else
     selection=(--best-checkpoint-metric bleu --maximize-best-checkpoint-metric)
 fi
-train_sq sq_transformer_cognition --dropout 0.3 --label-smoothing 0.1 "${SIZE_FLAGS[@]}" \
-    --eval-bleu --eval-bleu-args "$beam" --eval-bleu-remove-bpe "${selection[@]}" \
+common=(
+    --dropout 0.3 --label-smoothing 0.1 --weight-decay 0.0001 "${size[@]}" "${schedule[@]}"
+    --eval-bleu --eval-bleu-args "$beam" --eval-bleu-remove-bpe "${selection[@]}"
     --validate-interval 1000000 --max-tokens-valid 8192
+)
+other=(
+    --criterion label_smoothed_cross_entropy --optimizer adam --adam-betas '(0.9,0.98)'
+    --share-decoder-input-output-embed "${transformer_size[@]}" "${common[@]}"
+)
+case "${METHOD:-sq}" in
+    proto)
+        train --arch proto_transformer_cognition \
+            --prototype-stage1-epochs "${STAGE1_EPOCHS:-8}" "${other[@]}"
+        ;;
+    transformer) train --arch transformer_iwslt_de_en "${other[@]}" ;;
+    *) train_sq sq_transformer_cognition "${sq_size[@]}" "${common[@]}" ;;
+esac
