@@ -3,8 +3,8 @@
 Li, Yin, Chen and Zhang, "On Compositional Generalization of Neural Machine Translation" (ACL
 2021).  A test line embeds a novel compound in a context; a lexicon lists the Chinese words that
 count as a translation of each of the compound's atoms.  A line is wrong if an atom is not
-translated or stands on the wrong side of its noun.  The verdicts are those of the published tool,
-line by line.
+translated or stands on the wrong side of its noun.  The rules, with all their leniencies, are those
+of the published tool.
 """
 
 import functools
