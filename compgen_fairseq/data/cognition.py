@@ -38,12 +38,10 @@ from compgen_fairseq.data.prepared import (
     Preparation,
     PrepareError,
     fifth,
-    read_checksums,
     read_lines,
-    sha256,
     write_lines,
 )
-from compgen_fairseq.data.publisher import collect
+from compgen_fairseq.data.publisher import collect, expected
 
 REPOSITORY = "https://raw.githubusercontent.com/yafuly/CoGnition/HEAD"
 TYPES = ("NP", "VP", "PP")
@@ -204,6 +202,8 @@ def main(argv: Sequence[str] | None = None) -> None:
         DESCRIPTION,
         folder="the publisher's files, a clone of github.com/yafuly/CoGnition (default:"
         " $COMPGEN_DATA/cognition if it is there; otherwise they are downloaded)",
+        checksums="a list, as sha256sum writes it, of the checksums that the files have; for the "
+        "training files, or when the others are not the publisher's",
     )
     add = parser.add_argument
     add("--low-resource", action="store_true", help="without the publisher's training set")
@@ -216,13 +216,6 @@ def main(argv: Sequence[str] | None = None) -> None:
         "of five, which CG-test keeps (cg20), as in the SQ-Transformer paper",
     )
     add("--seed", type=int, metavar="S", help="chooses cg20 (default: 1)")
-    add(
-        "--checksums",
-        type=Path,
-        metavar="FILE",
-        help="a list, as sha256sum writes it, of the checksums that the files have; for the "
-        "training files, or when the others are not the publisher's",
-    )
     args = parser.parse_args(argv)
     if args.seed is not None and args.valid != "cg20":
         parser.error("--seed goes with --valid cg20")
@@ -232,13 +225,8 @@ def main(argv: Sequence[str] | None = None) -> None:
         settings["seed"] = 1
 
     with parser.one_sentence_errors():
-        official: dict[str, str | None] = dict(OFFICIAL)
-        if not args.low_resource:
-            official.update(TRAINING)
-        if args.checksums is not None:
-            listed = read_checksums(args.checksums)
-            official = {name: listed.get(name, digest) for name, digest in official.items()}
-            settings["checksums"] = sha256(args.checksums)
+        published = OFFICIAL if args.low_resource else OFFICIAL | TRAINING
+        official = expected(published, args.checksums, settings)
         work = Preparation("prepare/cognition.sh", args.dest, settings, packages=["subword_nmt"])
         if work.done():
             return

@@ -22,12 +22,10 @@ from compgen_fairseq.data.prepared import (
     Preparation,
     PrepareError,
     fifth,
-    read_checksums,
     read_lines,
-    sha256,
     write_lines,
 )
-from compgen_fairseq.data.publisher import collect
+from compgen_fairseq.data.publisher import collect, expected
 
 REPOSITORY = "https://raw.githubusercontent.com/najoungkim/COGS/HEAD"
 # SHA-256 of the publisher's files since the correction of September 2022.
@@ -81,6 +79,8 @@ def main(argv: Sequence[str] | None = None) -> None:
         DESCRIPTION,
         folder="the publisher's files, a clone of github.com/najoungkim/COGS (default:"
         " $COMPGEN_DATA/cogs if it is there; otherwise they are downloaded)",
+        checksums="a list, as sha256sum writes it, of the checksums that the files have when they "
+        "are not the publisher's of September 2022",
     )
     parser.add_argument(
         "--valid",
@@ -90,13 +90,6 @@ def main(argv: Sequence[str] | None = None) -> None:
         "of the generalization set, which keeps it (gen20), as in the SQ-Transformer paper",
     )
     parser.add_argument("--seed", type=int, metavar="S", help="chooses gen20 (default: 1)")
-    parser.add_argument(
-        "--checksums",
-        type=Path,
-        metavar="FILE",
-        help="a list, as sha256sum writes it, of the checksums that the files have when they are "
-        "not the publisher's of September 2022",
-    )
     args = parser.parse_args(argv)
     if args.seed is not None and args.valid != "gen20":
         parser.error("--seed goes with --valid gen20")
@@ -104,11 +97,7 @@ def main(argv: Sequence[str] | None = None) -> None:
 
     with parser.one_sentence_errors():
         settings = {"valid": args.valid, "seed": seed}
-        official: dict[str, str] = OFFICIAL
-        if args.checksums is not None:
-            listed = read_checksums(args.checksums)
-            official = {name: listed.get(name, digest) for name, digest in OFFICIAL.items()}
-            settings["checksums"] = sha256(args.checksums)
+        official = expected(OFFICIAL, args.checksums, settings)
         work = Preparation("prepare/cogs.sh", args.dest, settings)
         if work.done():
             return

@@ -10,18 +10,16 @@ from __future__ import annotations
 
 import os
 import random
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from compgen_fairseq.data.prepared import (
     Parser,
     Preparation,
     PrepareError,
-    read_checksums,
-    sha256,
     write_lines,
 )
-from compgen_fairseq.data.publisher import collect
+from compgen_fairseq.data.publisher import collect, expected
 from compgen_fairseq.data.scan import Pair, read_official
 
 # SHA-256 of the publisher's files.
@@ -80,26 +78,17 @@ def main(argv: Sequence[str] | None = None) -> None:
         DESCRIPTION,
         folder="the folder of train.daxy, test.daxy and test, in a clone of"
         " github.com/jlrussin/syntactic_attention (default: $COMPGEN_DATA/daxy)",
+        checksums="a list, as sha256sum writes it, of the checksums that the files have when they "
+        "are not the publisher's",
     )
     add = parser.add_argument
     add("--valid-size", type=int, default=500, metavar="N", help="validation pairs (default: 500)")
     add("--seed", type=int, default=1, metavar="S", help="chooses them (default: 1)")
-    add(
-        "--checksums",
-        type=Path,
-        metavar="FILE",
-        help="a list, as sha256sum writes it, of the checksums that the files have when they are "
-        "not the publisher's",
-    )
     args = parser.parse_args(argv)
 
     with parser.one_sentence_errors():
         settings = {"valid_size": args.valid_size, "seed": args.seed}
-        official: dict[str, str] = OFFICIAL
-        if args.checksums is not None:
-            listed = read_checksums(args.checksums)
-            official = {name: listed.get(name, digest) for name, digest in OFFICIAL.items()}
-            settings["checksums"] = sha256(args.checksums)
+        official = expected(OFFICIAL, args.checksums, settings)
         work = Preparation("prepare/daxy.sh", args.dest, settings)
         if work.done():
             return
@@ -117,7 +106,7 @@ def main(argv: Sequence[str] | None = None) -> None:
             work.finish("en", "fr", tests=("test", "test1"), inputs=files)
 
 
-def _files(official: dict[str, str], folder: Path | None) -> dict[str, Path]:
+def _files(official: Mapping[str, str | None], folder: Path | None) -> dict[str, Path]:
     """The publisher's files, checked. They are not downloaded: their addresses are not known."""
     if folder is None:
         data = os.environ.get("COMPGEN_DATA")

@@ -59,6 +59,7 @@ class Parser(argparse.ArgumentParser):
         script: the script as a user calls it, ``prepare/cogs.sh``.
         description: what the script makes, plain text with its own line breaks.
         folder: help of ``--from``; without it the script has no ``--from``.
+        checksums: help of ``--checksums``; without it the script has no ``--checksums``.
         positional: arguments before DEST, each with its choices.
     """
 
@@ -68,6 +69,7 @@ class Parser(argparse.ArgumentParser):
         description: str,
         *,
         folder: str | None = None,
+        checksums: str | None = None,
         positional: Mapping[str, Sequence[str]] | None = None,
     ) -> None:
         super().__init__(
@@ -83,6 +85,8 @@ class Parser(argparse.ArgumentParser):
         self.add_argument("dest", metavar="DEST", type=Path, help="the fairseq data folder to make")
         if folder is not None:
             self.add_argument("--from", dest="folder", metavar="FOLDER", type=Path, help=folder)
+        if checksums is not None:
+            self.add_argument("--checksums", metavar="FILE", type=Path, help=checksums)
 
     def error(self, message: str) -> NoReturn:
         self.exit(2, f"{self.prog}: {message}; see --help.\n")

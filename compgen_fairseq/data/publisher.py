@@ -3,11 +3,32 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from collections.abc import Mapping, MutableMapping
 from pathlib import Path
+from typing import Any
 
 from compgen_fairseq.data.fetch import fetch
-from compgen_fairseq.data.prepared import PrepareError, check_file
+from compgen_fairseq.data.prepared import PrepareError, check_file, read_checksums, sha256
+
+
+def expected(
+    official: Mapping[str, str | None], listed: Path | None, settings: MutableMapping[str, Any]
+) -> dict[str, str | None]:
+    """The checksums that the files must have: the publisher's, or those that the user lists.
+
+    Args:
+        official: the publisher's SHA-256 by file; None where it is not known.
+        listed: the file of ``--checksums``, if one is given; its own digest goes into ``settings``.
+        settings: of the folder to be prepared.
+
+    Raises:
+        PrepareError: ``listed`` is missing or is no such list.
+    """
+    if listed is None:
+        return dict(official)
+    digests = read_checksums(listed)
+    settings["checksums"] = sha256(listed)
+    return {name: digests.get(name, digest) for name, digest in official.items()}
 
 
 def collect(

@@ -71,6 +71,7 @@ def _parser(name: str, corpus: Corpus) -> Parser:
         f"prepare/{name}.sh",
         ABOUT.format(title=corpus.title, about=corpus.about, folder=corpus.folder, files=files),
         folder=f"the publisher's files (default: $COMPGEN_DATA/{corpus.folder})",
+        checksums="the downloads' SHA-256 checksums, as sha256sum writes them",
     )
     add = parser.add_argument
     add(
@@ -84,12 +85,6 @@ def _parser(name: str, corpus: Corpus) -> Parser:
     instead = "of tokenisation and BPE" if corpus.tokenize else "of BPE"
     add("--sentencepiece", action="store_true", help=f"SentencePiece instead {instead}")
     add("--joined-dictionary", action="store_true", help="one dictionary for both languages")
-    add(
-        "--checksums",
-        type=Path,
-        metavar="FILE",
-        help="the downloads' SHA-256 checksums, as sha256sum writes them",
-    )
     add(
         "--downloads",
         type=Path,

@@ -7,12 +7,12 @@ import random
 import shutil
 import signal
 import subprocess
-import sys
 from pathlib import Path
 
 import pytest
+from prepare_scripts import contents, runner
 
-SCRIPT = Path(__file__).parents[2] / "prepare" / "cognition.sh"
+run = runner("cognition")
 WORDS = {"dog": "狗", "car": "汽车", "liked": "喜欢", "saw": "看见", "big": "大", "all": "大家"}
 SIZES = {"train": 60, "valid": 12, "test": 8}  # in the publisher's layout
 
@@ -21,28 +21,8 @@ pytestmark = pytest.mark.skipif(
 )
 
 
-def run(*arguments: object, **environment: str) -> subprocess.CompletedProcess[str]:
-    env = {key: value for key, value in os.environ.items() if key != "COMPGEN_DATA"}
-    return subprocess.run(
-        [str(SCRIPT), *map(str, arguments)],
-        env={**env, "PYTHON": sys.executable, **environment},
-        capture_output=True,
-        text=True,
-        timeout=300,
-        check=False,
-    )
-
-
 def read(path: Path) -> list[str]:
     return path.read_text(encoding="utf-8").splitlines()
-
-
-def contents(folder: Path) -> dict[str, bytes]:
-    return {
-        str(path.relative_to(folder)): path.read_bytes()
-        for path in sorted(folder.rglob("*"))
-        if path.is_file()
-    }
 
 
 @pytest.fixture(scope="module")

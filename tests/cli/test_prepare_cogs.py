@@ -4,29 +4,17 @@ import hashlib
 import json
 import os
 import subprocess
-import sys
 from pathlib import Path
 
 import pytest
+from prepare_scripts import runner
 
-SCRIPT = Path(__file__).parents[2] / "prepare" / "cogs.sh"
+run = runner("cogs")
 SUBSETS = {"train": "train", "valid": "dev", "test": "gen", "test1": "test"}
 
 pytestmark = pytest.mark.skipif(
     os.name != "posix", reason="prepare/cogs.sh is a bash script, run on POSIX systems"
 )
-
-
-def run(*arguments: object, **environment: str) -> subprocess.CompletedProcess[str]:
-    env = {key: value for key, value in os.environ.items() if key != "COMPGEN_DATA"}
-    return subprocess.run(
-        [str(SCRIPT), *map(str, arguments)],
-        env={**env, "PYTHON": sys.executable, **environment},
-        capture_output=True,
-        text=True,
-        timeout=300,
-        check=False,
-    )
 
 
 @pytest.fixture(scope="module")

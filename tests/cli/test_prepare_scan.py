@@ -2,38 +2,17 @@
 
 import json
 import os
-import subprocess
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from prepare_scripts import contents, runner
 
-SCRIPT = Path(__file__).parents[2] / "prepare" / "scan.sh"
+run = runner("scan")
 
 pytestmark = pytest.mark.skipif(
     os.name != "posix", reason="prepare/scan.sh is a bash script, run on POSIX systems"
 )
-
-
-def run(*arguments: object, **environment: str) -> subprocess.CompletedProcess[str]:
-    env = {key: value for key, value in os.environ.items() if key != "COMPGEN_DATA"}
-    return subprocess.run(
-        [str(SCRIPT), *map(str, arguments)],
-        env={**env, "PYTHON": sys.executable, **environment},
-        capture_output=True,
-        text=True,
-        timeout=300,
-        check=False,
-    )
-
-
-def contents(folder: Path) -> dict[str, bytes]:
-    return {
-        str(path.relative_to(folder)): path.read_bytes()
-        for path in sorted(folder.rglob("*"))
-        if path.is_file()
-    }
 
 
 @pytest.fixture(scope="module")

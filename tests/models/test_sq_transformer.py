@@ -7,11 +7,10 @@ from types import SimpleNamespace
 import pytest
 import torch
 from fairseq import options
-from fairseq.data import Dictionary
 from fairseq.data.data_utils import collate_tokens
-from fairseq.data.language_pair_dataset import collate
 from fairseq.models import ARCH_CONFIG_REGISTRY
 from fairseq.sequence_generator import SequenceGenerator
+from random_batches import EOS, LENGTHS, PAD, TASK, batch, dictionary
 
 import compgen_fairseq  # noqa: F401
 from compgen_fairseq.models.sq_config import PRESETS, SQTransformerConfig
@@ -42,17 +41,6 @@ every_variant = pytest.mark.parametrize("variant", VARIANTS)
 every_position = pytest.mark.parametrize("positions", ["relative", "sinusoidal"])
 
 
-def dictionary(words: int) -> Dictionary:
-    made = Dictionary()
-    for word in range(words):
-        made.add_symbol(f"w{word}")
-    return made
-
-
-TASK = SimpleNamespace(source_dictionary=dictionary(16), target_dictionary=dictionary(12))
-PAD, EOS = TASK.source_dictionary.pad(), TASK.source_dictionary.eos()
-
-
 def build(variant="sal", task=TASK, **changed) -> SQTransformerModel:
     """A small model whose every parameter is random, norms, biases and padding included."""
     torch.manual_seed(1)
@@ -61,28 +49,6 @@ def build(variant="sal", task=TASK, **changed) -> SQTransformerModel:
     for parameter in model.parameters():
         parameter.data += 0.2 * torch.randn_like(parameter)
     return model.eval()
-
-
-def batch(lengths, left_pad_source=True, left_pad_target=False) -> dict:
-    """fairseq's batch of random sentences of ``(source, target)`` lengths, in that order."""
-    draw = torch.Generator().manual_seed(2)
-
-    def sentence(length, words):
-        tokens = torch.randint(words.nspecial, len(words), (length,), generator=draw)
-        return torch.cat([tokens, torch.tensor([EOS])])
-
-    samples = [
-        {
-            "id": i,
-            "source": sentence(source, TASK.source_dictionary),
-            "target": sentence(target, TASK.target_dictionary),
-        }
-        for i, (source, target) in enumerate(lengths)
-    ]
-    return collate(samples, PAD, EOS, left_pad_source, left_pad_target)
-
-
-LENGTHS = [(7, 3), (5, 6), (2, 1), (1, 4)]  # the longest source first, as fairseq sorts them
 
 
 def alone(sample: dict, row: int) -> dict[str, torch.Tensor]:

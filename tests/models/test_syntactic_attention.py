@@ -2,17 +2,15 @@
 
 import argparse
 from dataclasses import fields
-from types import SimpleNamespace
 
 import pytest
 import torch
 import torch.nn.functional as F
 from fairseq.criterions.cross_entropy import CrossEntropyCriterion
 from fairseq.criterions.label_smoothed_cross_entropy import LabelSmoothedCrossEntropyCriterion
-from fairseq.data import Dictionary
-from fairseq.data.language_pair_dataset import collate
 from fairseq.models import ARCH_CONFIG_REGISTRY
 from fairseq.sequence_generator import SequenceGenerator, SequenceGeneratorWithAlignment
+from random_batches import EOS, LENGTHS, PAD, TASK, batch
 
 import compgen_fairseq  # noqa: F401
 from compgen_fairseq.criterions.structural_cross_entropy import StructuralCrossEntropyCriterion
@@ -41,17 +39,6 @@ CRITERIONS = (
 every_variant = pytest.mark.parametrize("variant", VARIANTS)
 
 
-def dictionary(words: int) -> Dictionary:
-    made = Dictionary()
-    for word in range(words):
-        made.add_symbol(f"w{word}")
-    return made
-
-
-TASK = SimpleNamespace(source_dictionary=dictionary(16), target_dictionary=dictionary(12))
-PAD, EOS = TASK.source_dictionary.pad(), TASK.source_dictionary.eos()
-
-
 def build(variant="paper", seed=1, **changed) -> SyntacticAttentionModel:
     """A small model whose attention is far from even."""
     torch.manual_seed(seed)
@@ -60,28 +47,6 @@ def build(variant="paper", seed=1, **changed) -> SyntacticAttentionModel:
     for parameter in model.parameters():
         parameter.data += 0.5 * torch.randn_like(parameter)
     return model.eval()
-
-
-def batch(lengths, left_pad_source=True, left_pad_target=False) -> dict:
-    """fairseq's batch of random sentences of ``(source, target)`` lengths, in that order."""
-    draw = torch.Generator().manual_seed(2)
-
-    def sentence(length, words):
-        tokens = torch.randint(words.nspecial, len(words), (length,), generator=draw)
-        return torch.cat([tokens, torch.tensor([EOS])])
-
-    samples = [
-        {
-            "id": i,
-            "source": sentence(source, TASK.source_dictionary),
-            "target": sentence(target, TASK.target_dictionary),
-        }
-        for i, (source, target) in enumerate(lengths)
-    ]
-    return collate(samples, PAD, EOS, left_pad_source, left_pad_target)
-
-
-LENGTHS = [(7, 3), (5, 6), (2, 1), (1, 4)]  # the longest source first, as fairseq sorts them
 
 
 def meanings(model, *sentence: int) -> torch.Tensor:

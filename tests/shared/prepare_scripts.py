@@ -1,0 +1,36 @@
+"""The prepare scripts as a user runs them, and what they leave."""
+
+import os
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+SCRIPTS = Path(__file__).parents[2] / "prepare"
+
+
+def runner(name: str) -> Callable[..., subprocess.CompletedProcess[str]]:
+    """``runner("cogs")(DEST, ...)`` runs prepare/cogs.sh without ``COMPGEN_DATA``; keywords are
+    variables of its environment."""
+
+    def run(*arguments: object, **environment: str) -> subprocess.CompletedProcess[str]:
+        env = {key: value for key, value in os.environ.items() if key != "COMPGEN_DATA"}
+        return subprocess.run(
+            [str(SCRIPTS / f"{name}.sh"), *map(str, arguments)],
+            env={**env, "PYTHON": sys.executable, **environment},
+            capture_output=True,
+            text=True,
+            timeout=300,
+            check=False,
+        )
+
+    return run
+
+
+def contents(folder: Path) -> dict[str, bytes]:
+    """The bytes of every file of a folder, by its path."""
+    return {
+        str(path.relative_to(folder)): path.read_bytes()
+        for path in sorted(folder.rglob("*"))
+        if path.is_file()
+    }
