@@ -5,10 +5,11 @@ sequence. The contenders do the same arithmetic on the same random source states
 each one's attention is checked against the package's before anything is timed:
 
 - ``package``: compgen_fairseq.modules.syntactic_decoder: a hand-written cell; the input weights are
-  applied to the source states once, and a step mixes the products
+  applied to the source states once, and a step mixes the products; the gradients of all that the
+  steps share are one product each, over all steps
 - ``cell``: nn.LSTMCell on the attended states
-- ``script``: ``package``'s loop through torch.jit.script
-- ``compile``: ``package``'s step through torch.compile (with --compile: it takes minutes)
+- ``script``: the same loop with autograd's own gradients, through torch.jit.script
+- ``compile``: one step of that loop through torch.compile (with --compile: it takes minutes)
 
 Reported are the medians over the rounds of milliseconds per batch, on the CPU of CPU time.
 
@@ -73,7 +74,7 @@ def _loop(
 
 
 def scripted(decoder: SyntacticDecoder) -> Unroll:
-    """The package's loop, written out for TorchScript."""
+    """The loop with autograd's own gradients, written out for TorchScript."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", DeprecationWarning)
         loop = torch.jit.script(_loop)
@@ -87,13 +88,24 @@ def scripted(decoder: SyntacticDecoder) -> Unroll:
 
 
 def compiled(decoder: SyntacticDecoder) -> Unroll:
-    """The package's loop around its own step, compiled."""
-    step = torch.compile(decoder.step, dynamic=True)
+    """The same loop, each step compiled."""
+
+    def step(h: Tensor, mask: Tensor, recurrent: Tensor, state: list[Tensor]):
+        messages, query, hidden, cell = state
+        weights = torch.baddbmm(mask, query.unsqueeze(1), h.transpose(1, 2)).softmax(-1)
+        gates = torch.addmm(torch.bmm(weights, messages).squeeze(1), hidden, recurrent)
+        i, f, g, o = gates.chunk(4, dim=-1)
+        cell = torch.addcmul(i.sigmoid() * g.tanh(), f.sigmoid(), cell)
+        hidden = o.sigmoid() * cell.tanh()
+        return weights, [messages, hidden, hidden, cell]
+
+    fused = torch.compile(step, dynamic=True)
 
     def unroll(h: Tensor, summary: Tensor, mask: Tensor, steps: int) -> Tensor:
         state, attention = decoder.begin(h, summary), []
+        recurrent = decoder.layers[0].weight_hh.t()
         for _ in range(steps):
-            weights, state = step(h, mask, state)
+            weights, state = fused(h, mask, recurrent, state)
             attention.append(weights)
         return torch.cat(attention, dim=1)
 

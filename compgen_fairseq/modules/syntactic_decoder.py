@@ -1,6 +1,6 @@
 """The syntactic stream's decoder: which source words each step of the output is made of."""
 
-from typing import Any
+from typing import Any, NamedTuple
 
 import torch
 import torch.nn as nn
@@ -8,6 +8,7 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from compgen_fairseq.modules.dropout import apply_dropout
+from compgen_fairseq.modules.recurrent_product import RecurrentProduct
 
 
 class LSTMStep(nn.LSTMCell):
@@ -17,9 +18,12 @@ class LSTMStep(nn.LSTMCell):
         """``(..., input_dim)`` -> what :meth:`advance` takes, ``(..., 4 * dim)``."""
         return F.linear(x, self.weight_ih, self.bias_ih + self.bias_hh)
 
-    def advance(self, gates: Tensor, hidden: Tensor, cell: Tensor) -> tuple[Tensor, Tensor]:
-        """``(batch, 4 * dim)`` and the two states ``(batch, dim)`` -> the next states."""
-        i, f, g, o = torch.addmm(gates, hidden, self.weight_hh.t()).chunk(4, dim=-1)
+    def advance(
+        self, recurrent: RecurrentProduct, gates: Tensor, hidden: Tensor, cell: Tensor
+    ) -> tuple[Tensor, Tensor]:
+        """The product with ``weight_hh.t()``, ``(batch, 4 * dim)``, and the two states ``(batch,
+        dim)`` -> the next states."""
+        i, f, g, o = recurrent(hidden, gates).chunk(4, dim=-1)
         cell = torch.addcmul(i.sigmoid() * g.tanh(), f.sigmoid(), cell)
         return o.sigmoid() * cell.tanh(), cell
 
@@ -31,16 +35,26 @@ class GRUStep(nn.GRUCell):
         """``(..., input_dim)`` -> what :meth:`advance` takes, ``(..., 3 * dim)``."""
         return F.linear(x, self.weight_ih, self.bias_ih)
 
-    def advance(self, gates: Tensor, hidden: Tensor) -> tuple[Tensor]:
-        """``(batch, 3 * dim)`` and the state ``(batch, dim)`` -> the next state."""
+    def advance(self, recurrent: RecurrentProduct, gates: Tensor, hidden: Tensor) -> tuple[Tensor]:
+        """The product with ``weight_hh.t()``, ``(batch, 3 * dim)``, and the state ``(batch, dim)``
+        -> the next state."""
         r, z, n = gates.chunk(3, dim=-1)
-        own = torch.addmm(self.bias_hh, hidden, self.weight_hh.t())
+        own = recurrent(hidden, self.bias_hh.expand_as(gates))
         own_r, own_z, own_n = own.chunk(3, dim=-1)
         n = torch.addcmul(n, (r + own_r).sigmoid(), own_n).tanh()
         return (torch.lerp(n, hidden, (z + own_z).sigmoid()),)
 
 
 STEPS: dict[str, type[LSTMStep | GRUStep]] = {"lstm": LSTMStep, "gru": GRUStep}
+
+
+class Products(NamedTuple):
+    """The products of every step of a pass: with the source states, which gives the scores; with
+    the messages; and with each layer's recurrent weight."""
+
+    score: RecurrentProduct
+    mix: RecurrentProduct
+    recurrent: list[RecurrentProduct]
 
 
 class SyntacticDecoder(nn.Module):
@@ -90,11 +104,18 @@ class SyntacticDecoder(nn.Module):
         zeros = [torch.zeros_like(query)] * (self.states * len(self.layers))
         return [self.layers[0].project(h), query, *zeros]
 
-    def step(self, h: Tensor, mask: Tensor, state: list[Tensor]) -> tuple[Tensor, list[Tensor]]:
+    def products(self, h: Tensor, messages: Tensor) -> Products:
+        """What the steps of one pass multiply with; ``messages`` is the state's first tensor."""
+        weights = [RecurrentProduct(layer.weight_hh.t()) for layer in self.layers]
+        return Products(RecurrentProduct(h.transpose(1, 2)), RecurrentProduct(messages), weights)
+
+    def step(
+        self, products: Products, mask: Tensor, state: list[Tensor]
+    ) -> tuple[Tensor, list[Tensor]]:
         """One step.
 
         Args:
-            h: source states ``(batch, src_len, dim)``.
+            products: what :meth:`products` returned.
             mask: added to the scores, ``(batch, 1, src_len)``.
             state: what :meth:`begin` or the step before returned.
 
@@ -102,14 +123,14 @@ class SyntacticDecoder(nn.Module):
             the attention ``alpha``, ``(batch, 1, src_len)``, and the next state.
         """
         messages, query, *states = state
-        scores = torch.baddbmm(mask, query.unsqueeze(1), h.transpose(1, 2))
-        weights = scores.softmax(dim=-1)
-        gates = torch.bmm(weights, messages).squeeze(1)
+        weights = products.score(query.unsqueeze(1), mask).softmax(dim=-1)
+        gates = products.mix(weights).squeeze(1)
         following: list[Tensor] = []
         for i, layer in enumerate(self.layers):
             if i > 0:
                 gates = layer.project(apply_dropout(query, self.dropout, self.training))
-            query, *rest = layer.advance(gates, *states[i * self.states : (i + 1) * self.states])
+            own = states[i * self.states : (i + 1) * self.states]
+            query, *rest = layer.advance(products.recurrent[i], gates, *own)
             following += [query, *rest]
         return weights, [messages, query, *following]
 
@@ -117,8 +138,9 @@ class SyntacticDecoder(nn.Module):
         """The attention of all steps, ``(batch, steps, src_len)``; arguments as in
         :meth:`begin` and :meth:`step`."""
         state = self.begin(h, summary)
+        products = self.products(h, state[0])
         attention = []
         for _ in range(steps):
-            weights, state = self.step(h, mask, state)
+            weights, state = self.step(products, mask, state)
             attention.append(weights)
         return torch.cat(attention, dim=1)

@@ -86,7 +86,8 @@ def test_steps_equal_the_full_pass(rnn, layers):
     state = decoder.begin(h, summary)
     assert all(len(tensor) == 3 for tensor in state)
     for step in range(6):
-        weights, state = decoder.step(h, open_mask(h), state)
+        products = decoder.products(h, state[0])
+        weights, state = decoder.step(products, open_mask(h), state)
         assert torch.equal(weights[:, 0], full[:, step])
 
 
