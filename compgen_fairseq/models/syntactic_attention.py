@@ -54,6 +54,11 @@ class SyntacticAttentionConfig(FairseqDataclass):
         None, "dropout on the semantic embeddings (default: that of --dropout)"
     )
     hidden_dropout: float = option(0.0, "dropout between recurrent layers")
+    syntactic_word_dropout: float = option(
+        0.0,
+        "beyond the paper: share of the words whose syntactic embedding is zero in a training "
+        "step, so that the roles of a word's neighbours hold without knowing the word",
+    )
     sequential_semantics: bool = option(
         False,
         "ablation: a bidirectional layer over the semantic embeddings tells each word's "
@@ -78,6 +83,11 @@ class SyntacticAttentionConfig(FairseqDataclass):
             raise ValueError(
                 "--encoder-hidden-size must be even: the first of several layers has half of it"
             )
+        if not 0 <= self.syntactic_word_dropout < 1:
+            raise ValueError(
+                "--syntactic-word-dropout is a share from 0 to below 1, not "
+                f"{self.syntactic_word_dropout}"
+            )
         if self.sequential_semantics and self.semantic_dim % 2:
             raise ValueError(
                 "--semantic-dim must be even with --sequential-semantics: each direction has half"
@@ -90,7 +100,8 @@ class SyntacticAttentionEncoder(FairseqEncoder):
     def __init__(self, cfg: SyntacticAttentionConfig, dictionary):
         super().__init__(dictionary)
         self.pad, self.start = dictionary.pad(), dictionary.bos()
-        self.dropout = cfg.dropout
+        self.first_word = dictionary.nspecial
+        self.dropout, self.word_dropout = cfg.dropout, cfg.syntactic_word_dropout
         self.semantic_dropout = (
             cfg.dropout if cfg.semantic_dropout is None else cfg.semantic_dropout
         )
@@ -129,6 +140,9 @@ class SyntacticAttentionEncoder(FairseqEncoder):
         if self.sequence is not None:
             meanings = self.sequence(meanings, lengths)
         x = apply_dropout(self.embedding(tokens), self.dropout, self.training)
+        if self.training and self.word_dropout > 0:
+            known = torch.rand(tokens.shape, device=tokens.device) >= self.word_dropout
+            x = x * (known | tokens.lt(self.first_word)).unsqueeze(-1)
         roles, summary = self.syntax(x, lengths)
         return {
             "meanings": meanings,

@@ -54,6 +54,18 @@ def meanings(model, *sentence: int) -> torch.Tensor:
     return model.encoder(torch.tensor([[*sentence, EOS]]))["meanings"][0]
 
 
+def test_a_dropped_words_neighbours_do_not_know_it():
+    """Of a dropped word the roles know nothing, and the markers are never dropped."""
+    model = build(syntactic_word_dropout=0.999999)
+    sentences = torch.tensor([[5, 6, 7, EOS], [9, 6, 8, EOS]])
+    known = model.encoder(sentences)["roles"]
+    assert not torch.allclose(known[0], known[1])
+    roles = model.train().encoder(sentences)["roles"]
+    assert torch.equal(roles[0], roles[1])
+    model.encoder.embedding.weight.data[: model.encoder.first_word] = 0
+    assert not torch.allclose(model.encoder(sentences)["roles"], roles)
+
+
 @every_variant
 def test_meanings_do_not_depend_on_the_sentence_unless_they_are_sequential(variant):
     model = build(variant)
@@ -257,6 +269,7 @@ def test_features_and_output_layer_make_the_logits():
         ({"decoder_layers": 0}, "--encoder-layers and --decoder-layers are at least 1"),
         ({"encoder_hidden_size": 7}, "--encoder-hidden-size must be even"),
         ({"sequential_semantics": True, "semantic_dim": 9}, "--semantic-dim must be even"),
+        ({"syntactic_word_dropout": 1.0}, "--syntactic-word-dropout is a share"),
     ],
 )
 def test_impossible_options(changed, message):
