@@ -14,12 +14,14 @@ setup(
     license="MIT",
     python_requires=">=3.11",
     packages=find_packages(include=["compgen_fairseq", "compgen_fairseq.*"]),
+    package_data={"compgen_fairseq.reporting": ["page/*"]},
     # each lower bound is a version that the test suite has passed with
     install_requires=[
         "fairseq-fixed>=0.12.3.1",
         "faiss-cpu>=1.15.1",
         "torch>=2.13.0",
         "numpy>=2.4.6",
+        "jinja2>=3.1.6",
         "scipy>=1.17.1",
         "sacrebleu>=2.6.0",
         "regex>=2026.11.15",
@@ -31,8 +33,10 @@ setup(
     ],
     extras_require={
         "gpu": ["faiss-gpu-cu12>=1.14.1"],  # after "pip uninstall faiss-cpu"; not tried yet
-        "analysis": ["matplotlib>=3.11.2"],
+        "analysis": ["matplotlib>=3.11.2", "tensorboard>=2.21.0"],
         "dev": [
+            "matplotlib>=3.11.2",
+            "tensorboard>=2.21.0",
             "pytest>=9.2.0",
             "pytest-timeout>=2.4.0",
             "pytest-xdist>=3.8.0",
@@ -48,6 +52,10 @@ setup(
             "compgen-prototypes=compgen_fairseq.cli.prototypes:main",
             "compgen-report=compgen_fairseq.cli.report:main",
             "compgen-codes=compgen_fairseq.cli.codes:main",
+            "compgen-analyze=compgen_fairseq.cli.analyze:main",
+            "compgen-sememes=compgen_fairseq.cli.sememes:main",
+            "compgen-similarity=compgen_fairseq.cli.similarity:main",
+            "compgen-predict=compgen_fairseq.cli.predict:main",
         ]
     },
 )

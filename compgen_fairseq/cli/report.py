@@ -1,10 +1,14 @@
-"""``compgen-report``: runs over several seeds as one table."""
+"""``compgen-report``: runs over several seeds as tables, or as a page with their curves."""
 
 import argparse
 import json
 import sys
+from pathlib import Path
 
 from compgen_fairseq.cli.output import OutputError, write
+from compgen_fairseq.reporting import figures
+from compgen_fairseq.reporting.comparison import compare
+from compgen_fairseq.reporting.curves import curves
 from compgen_fairseq.reporting.render import as_json, markdown
 from compgen_fairseq.reporting.report import report
 from compgen_fairseq.reporting.runs import ReportError, read_run
@@ -22,6 +26,25 @@ def main(argv: list[str] | None = None) -> int:
     parser.add_argument("--out", metavar="FILE", help="write there instead of printing")
     parser.add_argument("--json", action="store_true", help="JSON instead of Markdown")
     parser.add_argument(
+        "--html",
+        metavar="FILE",
+        help="write a page with everything, the learning curves and figures too; without --out "
+        "and --json nothing else is shown",
+    )
+    parser.add_argument(
+        "--figures",
+        metavar="FOLDER",
+        nargs="+",
+        default=[],
+        help="folders of pictures that compgen-analyze made, besides those in the runs",
+    )
+    parser.add_argument(
+        "--baseline",
+        metavar="LABEL",
+        help="the row that the others are tested against (default: the first plain Transformer, "
+        "or else the first row)",
+    )
+    parser.add_argument(
         "--allow-differences",
         metavar="NAME,...",
         default="",
@@ -32,13 +55,29 @@ def main(argv: list[str] | None = None) -> int:
     may_differ = frozenset(filter(None, args.allow_differences.split(",")))
     try:
         found = report([read_run(run, may_differ) for run in args.runs], may_differ)
-        text = json.dumps(as_json(found), indent=1) + "\n" if args.json else markdown(found)
-        if args.out:
+        compared = compare(found, args.baseline)
+        drawn = curves(found)
+        pictures = figures.find(map(Path, args.runs), map(Path, args.figures))
+        text = page = None
+        if args.html:
+            from compgen_fairseq.reporting.html import html
+
+            words = ["compgen-report", *(sys.argv[1:] if argv is None else argv)]
+            page = html(found, compared, drawn, pictures, words)
+        if args.json:
+            text = json.dumps(as_json(found, compared), indent=1) + "\n"
+        elif args.out or not args.html:
+            beside = Path(args.html) if args.html else None
+            folder = Path(args.out).parent if args.out else Path()
+            text = markdown(found, compared, drawn, pictures, beside, folder)
+        if page is not None:
+            write(args.html, page)
+        if text is not None and args.out:
             write(args.out, text)
     except (ReportError, OutputError) as error:
         print(f"compgen-report: {error}", file=sys.stderr)
         return 1
-    if not args.out:
+    if text is not None and not args.out:
         print(text, end="")
     return 0
 

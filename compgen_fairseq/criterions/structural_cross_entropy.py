@@ -1,5 +1,6 @@
 """Label-smoothed cross-entropy plus the structural terms of SQ-Transformer."""
 
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, fields, replace
 from typing import Any, Optional
 
@@ -59,7 +60,9 @@ class StructuralCrossEntropyCriterion(LabelSmoothedCrossEntropyCriterion):
 
     The terms are those of :mod:`compgen_fairseq.criterions.structural_terms`. Each is logged under
     its own name with ``_source`` or ``_target``, unweighted, in nats. A model without structural
-    outputs is trained with the word loss alone.
+    outputs is trained with the word loss alone. Logged beside them for each side: ``codes_used``,
+    how many codes the batch's tokens have, and ``code_entropy``, the entropy of their frequencies
+    in nats: 0 when all tokens have one code, ``log K`` when all K codes are equally frequent.
 
     With ``--update-freq`` above 1 the means are taken over each mini-batch.
     """
@@ -108,6 +111,7 @@ class StructuralCrossEntropyCriterion(LabelSmoothedCrossEntropyCriterion):
             dummy = bool(sample.get("ignore_grad", False))
             outputs: StructuralOutputs = net_output[1]["structural"]
             values = compute_terms(outputs, weights, cfg.attention == "srl")
+            values.extend(code_usage(outputs))
             size = torch.tensor(0 if dummy else sample_size, device=loss.device)
             scale = Reduction(values, size, dummy, distributed=self.training)
             loss = loss + scale.gradient_loss(values)
@@ -135,13 +139,16 @@ class StructuralCrossEntropyCriterion(LabelSmoothedCrossEntropyCriterion):
 
 @dataclass
 class Value:
-    """A term's weighted place in the loss. ``marginal`` terms are entropies of a mean."""
+    """A mean, ``total / number``, or a function of one, and its weight in the loss.
+
+    What has no weight is only logged.
+    """
 
     name: str
     weight: float
     total: Tensor
     number: Tensor
-    marginal: bool = False
+    function: Callable[[Tensor], Tensor] | None = None
 
 
 def compute_terms(outputs: StructuralOutputs, weights: terms.LossWeights, srl: bool) -> list[Value]:
@@ -157,7 +164,7 @@ def compute_terms(outputs: StructuralOutputs, weights: terms.LossWeights, srl: b
             pair = terms.mmi_cross_entropy(side.predicted, side.prior)
             values.append(Value(f"mmi_cross_entropy_{name}", weights.mmi_cross_entropy, *pair))
             pair = terms.mean_posterior(side)
-            values.append(Value(f"mmi_entropy_{name}", -weights.mmi_entropy, *pair, marginal=True))
+            values.append(Value(f"mmi_entropy_{name}", -weights.mmi_entropy, *pair, terms.entropy))
         for term, function in _side_terms(side, code_stream=srl):
             weight = getattr(weights, f"{prefix}_{term}")
             if weight:
@@ -171,6 +178,18 @@ def _side_terms(side: SideOutputs, code_stream: bool):
     yield "commitment", terms.commitment(side)
     yield "code_prediction", terms.code_prediction(side, code_stream)
     yield "code_attraction", terms.code_attraction(side, code_stream)
+
+
+def code_usage(outputs: StructuralOutputs) -> Iterator[Value]:
+    """How many codes the tokens of each side have, and the entropy of the codes' frequencies."""
+    for name, side in (("source", outputs.source), ("target", outputs.target)):
+        counts = side.codebook.new_zeros(len(side.codebook), dtype=torch.float32)
+        counts.index_add_(0, side.codes.flatten(), side.keep.flatten().float())
+        for what, function in (
+            ("codes_used", torch.count_nonzero),
+            ("code_entropy", terms.entropy),
+        ):
+            yield Value(f"{what}_{name}", 0.0, counts, side.keep.sum(), function)
 
 
 class Reduction:
@@ -214,9 +233,11 @@ class Reduction:
         """What to add to the worker's summed word loss."""
         loss = torch.zeros((), device=self.world.device)
         for value, number, total in self._means(values, self.world):
-            if value.marginal:
+            if not value.weight:
+                continue
+            if value.function:
                 mean = (value.total + (total - value.total).detach()) / number
-                loss = loss + value.weight * terms.entropy(mean)
+                loss = loss + value.weight * value.function(mean)
             else:
                 loss = loss + value.weight * value.total / number
         return loss * self.sample_size
@@ -228,7 +249,7 @@ class Reduction:
             self._means(values, self.world), self._means(values, self.local), strict=True
         ):
             share = 0.0 if self.dummy else own[1] / number
-            mean = terms.entropy(total / number) if value.marginal else own[2] / own[1]
+            mean = value.function(total / number) if value.function else own[2] / own[1]
             logging_output[f"sum_{value.name}"] = mean * own[1] * (not self.dummy)
             logging_output[f"num_{value.name}"] = own[1] * (not self.dummy)
             loss = loss + value.weight * mean * share

@@ -7,6 +7,8 @@ A tensor of streams has the shape ``(streams, batch, len, dim)``. With two strea
 comes first, the word stream last; with one it is the word stream.
 """
 
+from collections.abc import Callable
+
 import torch
 import torch.nn as nn
 from torch import Tensor
@@ -28,6 +30,10 @@ class SystematicAttention(nn.Module):
             attention: each stream attends with its own queries and keys.
         relative: relative positions, or None.
 
+    Attributes:
+        observer: is handed the last stream's weights ``(batch, heads, len, key_len)`` of every
+            call while it is set, for analysis; None by default.
+
     Raises:
         ValueError: if ``dim`` is not a multiple of ``heads``.
     """
@@ -48,6 +54,7 @@ class SystematicAttention(nn.Module):
         self.dropout = dropout
         self.shared_weights = shared_weights
         self.relative = relative
+        self.observer: Callable[[Tensor], None] | None = None
         self.qk_proj = nn.Linear(dim, 2 * dim)
         self.v_proj = nn.Linear(dim, dim)
         self.out_proj = nn.Linear(dim, dim)
@@ -78,6 +85,11 @@ class SystematicAttention(nn.Module):
             x = x.transpose(1, 2)
         return x.reshape(streams, -1, length, self.heads * self.head_dim)
 
+    def _show(self, weights: Tensor | None, batch: int) -> None:
+        """Hand the last stream's weights to the observer, if there is one."""
+        if self.observer is not None and weights is not None:
+            self.observer(weights[-batch:])
+
     def self_attention(
         self, x: Tensor, mask: Tensor | None, cache: Cache | None = None
     ) -> tuple[Tensor, Tensor | None]:
@@ -105,7 +117,9 @@ class SystematicAttention(nn.Module):
             cache["key"], cache["value"] = key, value
         relative = self.relative(query.size(2), key.size(2)) if self.relative is not None else None
         dropout = self.dropout if self.training else 0.0
-        out, weights = attend(query, key, value, mask, relative, dropout)
+        observed = self.observer is not None
+        out, weights = attend(query, key, value, mask, relative, dropout, observed)
+        self._show(weights, x.size(1))
         return self.out_proj(self._merge(out, streams)), weights
 
     def cross_attention(
@@ -142,7 +156,9 @@ class SystematicAttention(nn.Module):
             if cache is not None:
                 cache["memory_key"], cache["memory_value"] = key, value
         dropout = self.dropout if self.training else 0.0
+        need_weights = need_weights or self.observer is not None
         out, weights = attend(query, key, value, mask, None, dropout, need_weights)
+        self._show(weights, batch)
         if weights is not None:
             weights = weights[-batch:]
         return self.out_proj(self._merge(out, streams)), weights

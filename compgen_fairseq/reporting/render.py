@@ -1,45 +1,59 @@
 """Shows a report as Markdown or as what becomes JSON."""
 
+import os
 from collections.abc import Sequence
+from dataclasses import asdict
+from pathlib import Path
 from typing import Any
 
-from compgen_fairseq.reporting.report import Report, Row, Summary
-from compgen_fairseq.reporting.runs import ScoreName, short
+from compgen_fairseq.reporting import tables
+from compgen_fairseq.reporting.comparison import METHOD, NO_COMPARISONS, Comparisons
+from compgen_fairseq.reporting.curves import Curve
+from compgen_fairseq.reporting.figures import Figure
+from compgen_fairseq.reporting.report import Report, Summary
+from compgen_fairseq.reporting.runs import ScoreName
+from compgen_fairseq.reporting.tables import Table
 
-CHECKPOINT_NAMES = {"best": "chosen", "last": "last"}  # "best" is also a column
 
+def markdown(
+    report: Report,
+    comparisons: Comparisons = NO_COMPARISONS,
+    curves: Sequence[Curve] = (),
+    figures: Sequence[Figure] = (),
+    page: Path | None = None,
+    folder: Path = Path(),
+) -> str:
+    """The tables of a report; its figures as links, its curves as a link or their last values.
 
-def markdown(report: Report) -> str:
-    """One table of the methods, and one per score with its statistics over the seeds."""
-    methods = [
-        (
-            row.label,
-            ", ".join(str(run.seed) for run in row.runs),
-            _span([run.updates for run in row.runs]),
-            f"{sum(run.minutes for run in row.runs) / len(row.runs):.1f}",
-            _settings(report, row),
-        )
-        for row in report.rows
-    ]
-    columns = ["method", "seeds", "updates", "minutes", "settings that differ"]
-    parts = [_table(columns if report.differing else columns[:4], methods)]
-    columns = ["method", "checkpoint", "n", "mean ± std", "median", "best", "worst", "by seed"]
-    for name in dict.fromkeys(score.name for score in report.scores):
-        scores = [score for score in report.scores if score.name == name]
-        lines = [
-            (row.label, CHECKPOINT_NAMES[score.checkpoint], *_statistics(summary))
-            for row in report.rows
-            for score in scores
-            if (summary := row.summary(score))
+    Args:
+        report, comparisons, curves, figures: what is shown; what is empty is left out.
+        page: the HTML page that draws the curves, to link to.
+        folder: where the Markdown will lie: links are relative to it.
+    """
+    parts = [_table(tables.methods(report))]
+    for table in tables.scores(report, comparisons):
+        parts += [f"### {table.title}", _table(table), "\n".join(f"`{c}`" for c in table.codes)]
+    if comparisons.found:
+        table = tables.tests(comparisons)
+        parts += [f"### {table.title}", _table(table), *table.notes]
+        parts += [f"`{mark}` {text}" if mark else text for mark, text in METHOD]
+    for table in (tables.data(report), tables.runs(report)):
+        parts += [f"### {table.title}", _table(table)]
+    if curves and page is None:
+        table = tables.final_values(report, curves)
+        parts += [f"### {table.title}", _table(table)]
+    elif page:
+        parts.append(f"Learning curves: [{page.name}]({_link(page, folder)})")
+    if figures:
+        parts.append("### Figures")
+        parts += [
+            f"![{_escaped(f.caption or f.path.stem)}]({_link(f.path, folder)})" for f in figures
         ]
-        heading = f"### {name}" + (" (lower is better)" if scores[0].lower_is_better else "")
-        stamps = dict.fromkeys(map(report.signature, scores))
-        parts += [heading, _table(columns, lines), "\n".join(f"`{stamp}`" for stamp in stamps)]
     return "\n\n".join(parts) + "\n"
 
 
-def as_json(report: Report) -> dict[str, Any]:
-    """The report as JSON has it: rows with their runs, settings and statistics."""
+def as_json(report: Report, comparisons: Comparisons = NO_COMPARISONS) -> dict[str, Any]:
+    """The report as JSON has it: rows with their runs, settings and statistics, and the tests."""
     return {
         "rows": [
             {
@@ -51,6 +65,8 @@ def as_json(report: Report) -> dict[str, Any]:
                         "seed": run.seed,
                         "updates": run.updates,
                         "minutes": run.minutes,
+                        "command": run.command,
+                        "machine": run.machine,
                     }
                     for run in row.runs
                 ],
@@ -61,6 +77,16 @@ def as_json(report: Report) -> dict[str, Any]:
                 ],
             }
             for row in report.rows
+        ],
+        "baseline": comparisons.baseline,
+        "comparisons": [
+            {
+                **asdict(one),
+                "score": one.score.name,
+                "checkpoint": one.score.checkpoint,
+                "marks": one.marks,
+            }
+            for one in comparisons.found
         ],
         "differing": list(report.differing),
         "signatures": [_signature(report, score) for score in report.scores],
@@ -80,27 +106,18 @@ def _numbers(summary: Summary) -> dict[str, Any]:
     return {name: getattr(summary, name) for name in names} | {"values": list(summary.values)}
 
 
-def _statistics(summary: Summary) -> tuple[str, ...]:
-    std = "" if summary.std is None else f" ± {summary.std:.2f}"
-    shown = (summary.median, summary.best, summary.worst)
-    return (
-        str(summary.n),
-        f"{summary.mean:.2f}{std}",
-        *(f"{value:.2f}" for value in shown),
-        ", ".join(f"{value:.2f}" for value in summary.values),
-    )
+def _link(path: Path, folder: Path) -> str:
+    return Path(os.path.relpath(path, folder)).as_posix().replace(" ", "%20")
 
 
-def _settings(report: Report, row: Row) -> str:
-    missing = "not set"
-    return ", ".join(f"{short(n)}={row.settings.get(n, missing)}" for n in report.differing)
+def _table(table: Table) -> str:
+    lines = [
+        table.columns,
+        ["---"] * len(table.columns),
+        *([cell.text for cell in row] for row in table.rows),
+    ]
+    return "\n".join(f"| {' | '.join(map(_escaped, line))} |" for line in lines)
 
 
-def _span(numbers: list[int]) -> str:
-    low, high = min(numbers), max(numbers)
-    return f"{low:,}" if low == high else f"{low:,} to {high:,}"
-
-
-def _table(columns: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
-    lines = [columns, ["---"] * len(columns), *(row[: len(columns)] for row in rows)]
-    return "\n".join(f"| {' | '.join(cell.replace('|', '/') for cell in line)} |" for line in lines)
+def _escaped(text: str) -> str:
+    return " ".join(text.split()).replace("|", "/")

@@ -4,10 +4,12 @@ import ast
 import hashlib
 import json
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from itertools import pairwise
 from pathlib import Path
 from typing import Any, NamedTuple
+
+from compgen_fairseq.reporting import provenance
 
 CHECKPOINTS = ("best", "last")
 DATA = "data"  # stands among the settings for the fingerprint of the data
@@ -63,10 +65,11 @@ class ScoreName(NamedTuple):
 
 
 class Score(NamedTuple):
-    """Its value, and the signature of the file it stands in."""
+    """Its value, the signature of the file it stands in, and that file."""
 
     value: float
     signature: str
+    file: Path = Path()
 
 
 @dataclass(frozen=True)
@@ -82,6 +85,10 @@ class Run:
         updates: the number of updates it was trained for.
         minutes: what the training took.
         scores: by their name.
+        command: what started the training, as far as that is recorded.
+        machine: what it ran on, as far as that is recorded.
+        data: the data's folder, as it was given to the training.
+        prepared: what the data's ``PREPARED.json`` says.
     """
 
     path: Path
@@ -91,6 +98,10 @@ class Run:
     updates: int
     minutes: float
     scores: dict[ScoreName, Score]
+    command: str = provenance.UNKNOWN
+    machine: str = provenance.UNKNOWN
+    data: Path = Path()
+    prepared: dict[str, Any] = field(default_factory=dict)
 
 
 def read_run(path: Path | str, may_differ: frozenset[str] = frozenset()) -> Run:
@@ -119,15 +130,20 @@ def read_run(path: Path | str, may_differ: frozenset[str] = frozenset()) -> Run:
             f"{last.get(option)}); if that is meant, say --allow-differences {short(option)}"
         )
     seed = int(configurations[-1]["common"]["seed"])
-    data = Path(str(configurations[-1]["task"]["data"]))
+    data = Path(str(configurations[-1]["task"]["data"]).partition(":")[0])
+    prepared = _prepared(path, data)
     return Run(
         path=path,
         label=_label(path, seed),
         seed=seed,
-        settings={**last, DATA: _fingerprint(path, data)},
+        settings={**last, DATA: _fingerprint(prepared)},
         updates=max(updates),
         minutes=int((WALL.findall(log) or [0])[-1]) / 60,
         scores=_scores(path),
+        command=provenance.commands(log),
+        machine=provenance.machines(log),
+        data=data,
+        prepared=prepared,
     )
 
 
@@ -248,20 +264,24 @@ def _label(path: Path, seed: int) -> str:
     return suffix.sub("", folder.name) or folder.parent.name
 
 
-def _fingerprint(path: Path, data: Path) -> str:
-    """Twelve hexadecimal digits of the checksums of the data that the run was trained on."""
+def _prepared(path: Path, data: Path) -> dict[str, Any]:
+    """The record of the data that the run was trained on; the run's own copy comes first."""
     for folder in (path, data):
         record = folder / "PREPARED.json"
         if record.exists():
             found = _json(record)
-            checksums = found.get("sha256") if isinstance(found, dict) else None
-            if not checksums:
+            if not (isinstance(found, dict) and found.get("sha256")):
                 raise ReportError(f"{record}: it has no checksums of the data (sha256)")
-            return hashlib.sha256(json.dumps(checksums, sort_keys=True).encode()).hexdigest()[:12]
+            return found
     raise ReportError(
         f"{path}: what data it was trained on cannot be told, as there is no "
         f"{path / 'PREPARED.json'} and no {data / 'PREPARED.json'}"
     )
+
+
+def _fingerprint(prepared: dict[str, Any]) -> str:
+    """Twelve hexadecimal digits of the checksums of the data."""
+    return hashlib.sha256(json.dumps(prepared["sha256"], sort_keys=True).encode()).hexdigest()[:12]
 
 
 def _scores(path: Path) -> dict[ScoreName, Score]:
@@ -279,7 +299,7 @@ def _scores(path: Path) -> dict[ScoreName, Score]:
                     continue  # a case of COGS without sentences
                 name = metric if number == "score" else f"{metric} {number}"
                 key = ScoreName(name + about, checkpoint, metric in LOWER_IS_BETTER)
-                scores[key] = Score(float(found[number]), str(found.get("signature")))
+                scores[key] = Score(float(found[number]), str(found.get("signature")), file)
     if not scores:
         raise ReportError(f"{path}: it has no scores; evaluate.sh writes them")
     return scores

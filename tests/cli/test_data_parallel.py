@@ -20,7 +20,7 @@ TERMS = [
     f"{term}_{side}"
     for term in (
         *("mmi_cross_entropy", "mmi_entropy", "commitment", "code_prediction"),
-        "code_attraction",
+        *("code_attraction", "codes_used", "code_entropy"),
     )
     for side in ("source", "target")
 ]

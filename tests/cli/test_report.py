@@ -1,30 +1,68 @@
 """``compgen-report`` on runs of fairseq-train that compgen-score has scored."""
 
 import json
+import os
 import re
+import shutil
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
 
-from compgen_fairseq.cli import report, score
+from compgen_fairseq.cli import compare, report, score
+
+
+def evaluated(folder: Path, log: str, generated: Path, capsys) -> Path:
+    """A run's folder as the recipes leave it."""
+    folder.mkdir(parents=True)
+    (folder / "train.log").write_text(log)
+    prepared = {"command": "prepare/tiny.sh DEST", "pairs": {"test": 37}, "sha256": {"a": "0a"}}
+    (folder / "PREPARED.json").write_text(json.dumps(prepared))
+    assert score.main([str(generated), "--json"]) == 0
+    scores = capsys.readouterr().out
+    for name in ("best", "last"):
+        (folder / f"test.{name}.json").write_text(scores)
+        shutil.copy(generated, folder / f"test.{name}.log")
+    return folder
 
 
 @pytest.fixture
 def runs(tiny_model, tiny_log, tmp_path, capsys) -> list[str]:
     """The tiny run as if with the seeds 1 and 3: its log, its data's checksums and its scores."""
     log = (tiny_model / "train.log").read_text()
-    assert score.main([str(tiny_log), "--json"]) == 0
-    scores = capsys.readouterr().out
-    folders = [tmp_path / f"plain.{seed}" for seed in (1, 3)]
-    for folder in folders:
-        folder.mkdir()
-        (folder / "train.log").write_text(
-            log.replace("'seed': 1,", f"'seed': {folder.suffix[1:]},")
+    return [
+        str(
+            evaluated(
+                tmp_path / f"plain.{seed}",
+                log.replace("'seed': 1,", f"'seed': {seed},"),
+                tiny_log,
+                capsys,
+            )
         )
-        (folder / "PREPARED.json").write_text('{"sha256": {"dict.src.txt": "0a"}}')
-        for name in ("best", "last"):
-            (folder / f"test.{name}.json").write_text(scores)
-    return [str(folder) for folder in folders]
+        for seed in (1, 3)
+    ]
+
+
+@pytest.fixture(scope="module")
+def other_model(tmp_path_factory, tiny_data, plugin, tiny_training, run) -> tuple[str, Path]:
+    """SQ-Transformer on the tiny data: what its training printed, and the log of its test set."""
+    folder = tmp_path_factory.mktemp("other")
+    sizes = {"layers": 1, "ffn-embed-dim": 32, "attention-heads": 2, "predictor-layers": 1}
+    log = run(
+        "fairseq_cli.train",
+        *(tiny_data, *plugin, *tiny_training, "--task", "compgen_translation"),
+        *("--repeated-pairs", "spread", "--eval-bleu", "--eval-exact-match"),
+        *("--eval-exact-match-args", '{"beam": 5}', "--best-checkpoint-metric", "exact_match"),
+        *("--maximize-best-checkpoint-metric", "--arch", "sq_transformer_scan"),
+        *(f"--{side}-{k}={v}" for side in ("encoder", "decoder") for k, v in sizes.items()),
+        *("--encoder-embed-dim", 16, "--dropout", 0.1, "--criterion", "structural_cross_entropy"),
+        *("--label-smoothing", 0, "--max-epoch", 2, "--save-dir", folder, "--log-interval", 5),
+    )
+    checkpoint = folder / "checkpoint_last.pt"
+    generated = folder / "generate.log"
+    generated.write_text(run("fairseq_cli.generate", tiny_data, *plugin, "--path", checkpoint))
+    return log, generated
 
 
 def test_markdown(runs, tiny_log, capsys):
@@ -74,3 +112,63 @@ def test_errors_are_one_sentence_and_leave_nothing(runs, tmp_path, capsys):
     assert report.main([*runs, "--allow-differences", "max_tokens,max_update"]) == 0
     printed = capsys.readouterr().out
     assert "| plain (max_tokens=200) | 1 |" in printed and "max_tokens=300 |" in printed
+
+
+def test_a_page_and_its_markdown(runs, other_model, tiny_log, tmp_path, capsys):
+    log, generated = other_model
+    runs.append(str(evaluated(tmp_path / "sal.1", log, generated, capsys)))
+    page, text = tmp_path / "pages" / "report.html", tmp_path / "report.md"
+    page.parent.mkdir()
+    runs += ["--allow-differences", "max_epoch,updates"]
+    assert report.main([*runs, "--html", str(page), "--out", str(text)]) == 0
+    assert capsys.readouterr().out == ""
+    said = text.read_text()
+    assert "### Against plain\n" in said and "| sal | 1 |" in said
+    assert "Learning curves: [report.html](pages/report.html)\n" in said
+    drawn = page.read_text()
+    assert drawn.startswith("<!DOCTYPE html>") and "<h1>Results on tiny</h1>" in drawn
+    metrics = re.findall(r"<figcaption>(\w+)", drawn)
+    assert "exact_match" in metrics[:2]  # what only validation has comes first
+    assert {"commitment_source", "codes_used_target", "nll_loss"} <= set(metrics)
+    compared = compare.main([str(tiny_log), str(generated), "--json"])
+    assert compared == 0
+    p = json.loads(capsys.readouterr().out)["scores"]["exact_match"]["p_value"]
+    shown = f"{p:.4f}" if p >= 0.0001 else "< 0.0001"
+    assert re.search(
+        rf"\| exact_match \| last \| sal \| \S+ \| \[\S+ \S+\] \| {shown} \| - \|", said
+    )
+
+    assert report.main([*runs, "--html", str(page)]) == 0
+    assert capsys.readouterr().out == ""  # the page alone
+    assert report.main([*runs, "--baseline", "sal", "--json"]) == 0
+    found = json.loads(capsys.readouterr().out)
+    assert found["baseline"] == "sal"
+    assert {(one["label"], one["p_sentences"]) for one in found["comparisons"]} == {("plain", p)}
+
+
+def test_nothing_is_written_when_a_figure_cannot_be_shown(runs, tmp_path, capsys):
+    page, text = tmp_path / "report.html", tmp_path / "report.md"
+    Path(runs[0], "broken.png").write_text("GIF")
+    assert report.main([*runs, "--html", str(page), "--out", str(text)]) == 1
+    assert capsys.readouterr().err == (
+        f"compgen-report: {runs[0]}/broken.png: it is not a PNG picture\n"
+    )
+    assert report.main([*runs, "--figures", str(tmp_path / "no")]) == 1
+    assert "no: there is no PNG picture in it\n" in capsys.readouterr().err
+    assert not page.exists() and not text.exists()
+
+
+def test_it_starts_without_torch(runs, tmp_path):
+    program = Path(sys.executable).with_name("compgen-report")
+    if not program.exists():
+        pytest.skip("the package is not installed: there is no compgen-report beside python")
+    page = tmp_path / "report.html"
+    done = subprocess.run(
+        [program, *runs, "--html", page],
+        env={**os.environ, "PYTHONPROFILEIMPORTTIME": "1"},
+        capture_output=True,
+        text=True,
+    )
+    assert done.returncode == 0 and page.exists()
+    modules = set(re.findall(r"\| +([\w.]+)$", done.stderr, re.MULTILINE))
+    assert "jinja2" in modules and not modules & {"torch", "fairseq", "matplotlib", "scipy.stats"}

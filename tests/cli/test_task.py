@@ -12,6 +12,7 @@ from fairseq import checkpoint_utils
 from fairseq.models.transformer import TransformerModel
 
 import compgen_fairseq  # noqa: F401
+from compgen_fairseq.reporting import provenance
 from compgen_fairseq.scoring import generate_log
 
 
@@ -32,6 +33,14 @@ def test_training_sees_every_pair_and_reports_exact_match(tiny_model):
     assert len(scores) == len(figures(log, "bleu")) == 8
     assert figures(log, "best_exact_match")[-1] == max(scores) > 0
     assert figures(log, "exact_match", "train") == []
+
+
+def test_the_log_tells_the_command_and_the_machine(tiny_data, tiny_model):
+    log = (tiny_model / "train.log").read_text()
+    command = provenance.commands(log)
+    assert f" {tiny_data} " in command and " --task compgen_translation " in command
+    assert "; then" not in command  # once, however often the data is read
+    assert " cores of " in provenance.machines(log)
 
 
 def test_generate_loses_no_sentence_and_agrees_with_validation(tiny_data, tiny_model, tiny_log):

@@ -1,6 +1,7 @@
 """The criterion: fairseq's own loss, plus the weighted terms, with every parameter trained."""
 
 import argparse
+from math import log
 from types import SimpleNamespace
 
 import pytest
@@ -15,11 +16,14 @@ import compgen_fairseq  # noqa: F401
 from compgen_fairseq.criterions import structural_terms as terms
 from compgen_fairseq.criterions.structural_cross_entropy import (
     WEIGHTS,
+    Reduction,
     StructuralCrossEntropyConfig,
     StructuralCrossEntropyCriterion,
+    code_usage,
 )
 from compgen_fairseq.models.sq_config import SQTransformerConfig
 from compgen_fairseq.models.sq_transformer import SQTransformerModel
+from compgen_fairseq.modules.structural_outputs import StructuralOutputs
 
 WORDS = Dictionary()
 for word in range(12):
@@ -27,6 +31,7 @@ for word in range(12):
 TASK = SimpleNamespace(
     source_dictionary=WORDS, target_dictionary=WORDS, cfg=SimpleNamespace(), tgt_dict=WORDS
 )
+SIDES = ("source", "target")
 SIZES = {
     **{f"{side}_layers": 2 for side in ("encoder", "decoder")},
     **{f"{side}_predictor_layers": 1 for side in ("encoder", "decoder")},
@@ -38,6 +43,7 @@ SIZES = {
     "target_codes": 4,
     "predictor_context": "left",
 }
+USAGE = {f"{name}_{side}" for name in ("codes_used", "code_entropy") for side in SIDES}
 
 
 def build(**chosen) -> SQTransformerModel:
@@ -111,7 +117,7 @@ def test_flags_override_the_recipe():
     model, sample = build(attention="srl", loss_recipe="cogs"), batch()
     nothing = dict.fromkeys(WEIGHTS, 0.0)
     word_loss, _, logged = criterion(**nothing)(model, sample)
-    assert not any(name.startswith("sum_") for name in logged)
+    assert {name[4:] for name in logged if name.startswith("sum_")} == USAGE
     theirs, _, _ = LabelSmoothedCrossEntropyCriterion(TASK, False, 0.1)(model, sample)
     assert torch.equal(word_loss, theirs)
     kinds = {
@@ -124,7 +130,7 @@ def test_flags_override_the_recipe():
         for weight in (1.0, 3.0):
             loss, size, logged = criterion(**{**nothing, name: weight})(model, sample)
             expected = kinds.get(name, {f"{name}_source", f"{name}_target"})
-            assert {key[4:] for key in logged if key.startswith("sum_")} == expected
+            assert {key[4:] for key in logged if key.startswith("sum_")} == expected | USAGE
             losses.append((loss - word_loss) / size)
         torch.testing.assert_close(losses[1], 3 * losses[0], rtol=1e-4, atol=1e-6)
         assert losses[0].abs() > 1e-4
@@ -144,8 +150,28 @@ def test_reported_means_are_over_all_batches():
         parts = [term(side) for side in sides]
         expected = sum(total for total, _ in parts) / sum(number for _, number in parts)
         assert values[f"{name}_source"] == pytest.approx(expected.item(), abs=1e-4)
+    assert values.keys() >= USAGE
     names = {"mmi_cross_entropy", "mmi_entropy", "commitment", "code_prediction"}
     assert {f"{name}_source" for name in names | {"code_attraction", "srl_mse"}} <= values.keys()
+
+
+def test_the_usage_of_codes_by_hand():
+    # source: codes 0, 0, 2 and padding; target: code 1 alone
+    keep = torch.tensor([[True, True], [True, False]])
+    codebook = torch.zeros(4, 2)
+    source = SimpleNamespace(codes=torch.tensor([[0, 0], [2, 3]]), keep=keep, codebook=codebook)
+    target = SimpleNamespace(codes=torch.ones(2, 2).long(), keep=keep, codebook=codebook)
+    values = list(code_usage(StructuralOutputs(source, target)))
+    logged: dict = {}
+    reduction = Reduction(values, torch.tensor(3), dummy=False, distributed=False)
+    assert reduction.gradient_loss(values) == reduction.logged_loss(values, logged) == 0
+    found = {name: logged[f"sum_{name}"] / logged[f"num_{name}"] for name in USAGE}
+    assert found == {
+        "codes_used_source": 2,
+        "code_entropy_source": pytest.approx(log(3) - 2 / 3 * log(2)),
+        "codes_used_target": 1,
+        "code_entropy_target": 0,
+    }
 
 
 @pytest.mark.parametrize(

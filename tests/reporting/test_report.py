@@ -156,6 +156,20 @@ def test_markdown():
 | plain | last | 1 | 40.00 | 40.00 | 40.00 | 40.00 | 40.00 |
 
 `m:e|n:2`
+
+### Data
+
+| prepared by | pairs | vocabulary | with | fingerprint |
+| --- | --- | --- | --- | --- |
+| not recorded | not recorded | not recorded | not recorded | 0a |
+
+### Runs
+
+| method | seed | folder | machine | command |
+| --- | --- | --- | --- | --- |
+| sal | 1 | runs/sal.1 | not recorded | not recorded |
+| sal | 2 | runs/sal.2 | not recorded | not recorded |
+| plain | 1 | runs/plain.1 | not recorded | not recorded |
 """
     )
 

@@ -1,0 +1,312 @@
+"""``compgen-analyze attention``: attention maps, and how much alike they are for like sentences."""
+
+import argparse
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import torch
+from fairseq import utils
+from torch import Tensor
+
+from compgen_fairseq.analysis import AnalysisError, agreement, checkpoint, figure, heatmaps
+from compgen_fairseq.analysis.agreement import DEFINITIONS, Agreement
+from compgen_fairseq.analysis.attention_maps import SIDES, START, attention_maps, translator
+from compgen_fairseq.analysis.checkpoint import Loaded
+from compgen_fairseq.analysis.pairs import (
+    Pair,
+    find_pairs,
+    read_classes,
+    read_pairs,
+    write_pairs,
+)
+from compgen_fairseq.analysis.tables import write_csv, write_json
+from compgen_fairseq.analysis.vocabulary import index, quantizer_of, type_codes
+
+HELP = "attention maps of sentences, and their agreement over structurally equivalent pairs"
+BATCH = 64  # pairs
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """The flags of this kind."""
+    checkpoint.add_arguments(parser)
+    add = parser.add_argument
+    add("--subset", default="test", help="where sentences are (default: %(default)s)")
+    shown = parser.add_argument_group("what is drawn: one sentence, or two of the same length")
+    shown.add_argument(
+        "--sentence",
+        action="append",
+        default=[],
+        metavar="TEXT",
+        help="a source sentence, tokenized as the data; if it is in the subset, the decoder reads "
+        "its reference, else only the encoder is shown",
+    )
+    shown.add_argument(
+        "--id", action="append", default=[], type=int, metavar="N", help="its number in the subset"
+    )
+    pairs = parser.add_argument_group("what is measured: pairs; one of them is drawn by default")
+    pairs.add_argument(
+        "--pairs",
+        type=int,
+        metavar="N",
+        help="draw N pairs of sentences whose words have the same sequence of codes",
+    )
+    pairs.add_argument(
+        "--pairs-from", metavar="FILE", help="the pairs.tsv of another model on the same subset"
+    )
+    pairs.add_argument(
+        "--codes", metavar="CHECKPOINT", help="the codes of that model instead of this one's"
+    )
+    pairs.add_argument(
+        "--classes",
+        metavar="FILE",
+        help="lines of a source word, a tab and its class, instead of codes; targets are then "
+        "compared where they are of the same length",
+    )
+    pairs.add_argument("--seed", type=int, default=1, help="of the pairs (default: %(default)s)")
+
+
+@dataclass(frozen=True)
+class Example:
+    """A sentence to be drawn: its tokens, and those of its reference if there is one."""
+
+    source: Tensor
+    target: Tensor | None
+
+
+def run(args: argparse.Namespace) -> list[Path]:
+    """Write the pictures and numbers.
+
+    Raises:
+        AnalysisError: if there is nothing to draw or to measure.
+    """
+    ways = [f for f in ("pairs", "pairs_from") if getattr(args, f) is not None]
+    if len(ways) == 2 or (args.codes and args.classes):
+        raise AnalysisError("choose one: --pairs or --pairs-from, --codes or --classes")
+    if (args.codes or args.classes) and args.pairs is None:
+        raise AnalysisError("--codes and --classes say which pairs to draw: say --pairs N, too")
+    if args.pairs is not None and args.pairs < 1:
+        raise AnalysisError(f"--pairs {args.pairs}: say at least 1")
+    if len(args.sentence) + len(args.id) > 2:
+        raise AnalysisError("at most two sentences are drawn side by side")
+    if not (ways or args.sentence or args.id):
+        raise AnalysisError("say what to draw or to measure: --sentence, --id, --pairs N, ...")
+    loaded = translator(checkpoint.load(args.checkpoint, args.data, args.cpu))
+    data = checkpoint.subset(loaded, args.subset)
+    numbers = [int(i) for i in args.id]
+    examples = [_from_text(loaded, data, text) for text in args.sentence]
+    pairs = _pairs(args, loaded, data) if ways else []
+    if pairs and not (examples or numbers):
+        shown = next((pair for pair in pairs if pair.targets), pairs[0])
+        numbers = [shown.a, shown.b]
+    for i in numbers:
+        if not 0 <= i < len(data):
+            raise AnalysisError(f"--id {i}: the subset {args.subset} has {len(data)} sentences")
+        examples.append(Example(data[i]["source"], data[i]["target"]))
+
+    out = Path(args.out)
+    files: list[Path] = []
+    maps = [_maps(loaded, data, [example]) for example in examples]
+    drawings = {side: _drawing(loaded, examples, maps, side) for side in SIDES}
+    if pairs:
+        found = measure(loaded, data, pairs)
+        files += _write(out, args, pairs, found)
+        if not args.pairs_from:
+            files.append(write_pairs(out / "pairs.tsv", pairs, _text(loaded, data)))
+    for side, drawing in drawings.items():
+        if drawing is not None:
+            files += figure.save(drawing, out, f"attention-{side}")
+    described = [_described(loaded, *drawn) for drawn in zip(examples, maps, strict=True)]
+    return [*files, write_json(out / "maps.json", described)]
+
+
+def measure(loaded: Loaded, data: Any, pairs: Sequence[Pair]) -> dict[str, Agreement]:
+    """The agreement of the attention of pairs, by the names of
+    :data:`~compgen_fairseq.analysis.attention_maps.SIDES`.
+
+    Targets are the references (teacher forcing); the decoder's sides are measured on the pairs
+    whose targets have the same structure. The first token of a target has only itself to attend
+    to, so that the decoder's self-attention is compared from the second on.
+
+    Raises:
+        AnalysisError: if the sentences of a pair are not of the same length.
+    """
+    parts: dict[str, list[Agreement]] = {side: [] for side in SIDES}
+    ordered = sorted(pairs, key=lambda pair: data.size(pair.a))
+    chunks = [ordered[i : i + BATCH] for i in range(0, len(ordered), BATCH)]
+    for chunk in checkpoint.progress(chunks, "pairs", " batches"):
+        ids = sorted({i for pair in chunk for i in pair[:2]})
+        sample = data.collater([data[i] for i in ids])
+        row = {int(i): r for r, i in enumerate(sample["id"])}
+        inputs = sample["net_input"]
+        maps = attention_maps(loaded.model, _moved(loaded, inputs))
+        a, b = (torch.tensor([row[pair[side]] for pair in chunk]) for side in (0, 1))
+        keep = {
+            "encoder": inputs["src_tokens"].ne(loaded.dictionary("source").pad()),
+            "cross": inputs["prev_output_tokens"].ne(loaded.dictionary("target").pad()),
+        }
+        if not torch.equal(keep["encoder"][a], keep["encoder"][b]):
+            raise AnalysisError("the sentences of a pair must have as many words each")
+        keep["decoder"] = keep["cross"] & (keep["cross"].cumsum(1) > 1)
+        same = torch.tensor([pair.targets for pair in chunk])
+        same &= keep["cross"][a].eq(keep["cross"][b]).all(1)
+        for side, weights in maps.items():
+            usable = keep[side][a].any(1) & (same | (side == "encoder"))
+            if bool(usable.any()):
+                first, second = a[usable], b[usable]
+                parts[side].append(
+                    agreement.compare(weights[first], weights[second], keep[side][first])
+                )
+    return {side: agreement.together(found) for side, found in parts.items() if found}
+
+
+def _pairs(args: argparse.Namespace, loaded: Loaded, data: Any) -> list[Pair]:
+    """The pairs that the flags ask for."""
+    if args.pairs_from:
+        pairs = read_pairs(args.pairs_from, _text(loaded, data))
+        if not pairs:
+            raise AnalysisError(f"{args.pairs_from}: it has no pairs")
+        return pairs
+    source, target = loaded.dictionary("source"), loaded.dictionary("target")
+    if args.classes:
+        source_classes = read_classes(args.classes, source)
+        target_classes = torch.zeros(len(target), dtype=torch.long)
+        whose = args.classes
+    else:
+        whose = args.codes or args.checkpoint
+        holder = translator(checkpoint.load(whose, args.data, args.cpu)) if args.codes else loaded
+        if any(quantizer_of(holder, side) is None for side in ("source", "target")):
+            raise AnalysisError(
+                f"{whose} has no codes: name an sq_transformer with --codes CHECKPOINT, word "
+                "classes with --classes FILE, or its pairs with --pairs-from FILE"
+            )
+        source_classes, target_classes = (
+            torch.from_numpy(type_codes(holder, side)) for side in ("source", "target")
+        )
+    items = [data[i] for i in range(len(data))]
+    pairs = find_pairs(
+        [item["source"] for item in items],
+        [item["target"] for item in items],
+        source_classes,
+        target_classes,
+        (source.unk(), target.unk()),
+        args.pairs,
+        args.seed,
+    )
+    if not pairs:
+        raise AnalysisError(
+            f"no two sentences of the subset {args.subset} have the same sequence of classes in "
+            f"{whose}: take a larger --subset, such as train, or a model with fewer codes"
+        )
+    return pairs
+
+
+def _text(loaded: Loaded, data: Any) -> list[str]:
+    """The source sentences of a subset."""
+    dictionary = loaded.dictionary("source")
+    return [dictionary.string(data[i]["source"]) for i in range(len(data))]
+
+
+def _from_text(loaded: Loaded, data: Any, text: str) -> Example:
+    """A sentence that was typed, with its reference where the subset has it."""
+    dictionary = loaded.dictionary("source")
+    if not text.split():
+        raise AnalysisError("--sentence: there is no word in it")
+    words = [index(dictionary, word, "source") for word in text.split()]
+    tokens = torch.tensor([*words, dictionary.eos()])
+    for i in range(len(data)):
+        if torch.equal(data[i]["source"], tokens):
+            return Example(tokens, data[i]["target"])
+    return Example(tokens, None)
+
+
+def _maps(loaded: Loaded, data: Any, examples: Sequence[Example]) -> dict[str, Tensor]:
+    """The maps of sentences that are all of the same lengths."""
+    samples = [{"id": i, "source": e.source, "target": e.target} for i, e in enumerate(examples)]
+    inputs = data.collater(samples)["net_input"]
+    return attention_maps(loaded.model, _moved(loaded, inputs))
+
+
+def _moved(loaded: Loaded, inputs: dict[str, Any]) -> dict[str, Any]:
+    """The input of a model on its device."""
+    cuda = loaded.device.type == "cuda"
+    return utils.move_to_cuda(inputs, loaded.device) if cuda else inputs
+
+
+def _words(dictionary: Any, tokens: Tensor) -> list[str]:
+    return [dictionary[int(token)] for token in tokens]
+
+
+def _read(loaded: Loaded, example: Example, side: str, keys: int) -> tuple[list[str], list[str]]:
+    """The tokens that attend and those that are attended to."""
+    source = _words(loaded.dictionary("source"), example.source)
+    if side == "encoder":
+        return source, source
+    assert example.target is not None
+    target = _words(loaded.dictionary("target"), example.target)
+    previous = [target[-1], *target[:-1]]  # what the decoder reads: the end first, as fairseq does
+    if side == "decoder":
+        return previous, previous
+    return target, [START, *source][-keys:]
+
+
+def _drawing(
+    loaded: Loaded, examples: Sequence[Example], maps: Sequence[dict[str, Tensor]], side: str
+) -> Any:
+    """The picture of one kind of attention, or None where no sentence has it."""
+    sentences = []
+    for example, recorded in zip(examples, maps, strict=True):
+        if side in recorded:
+            weights = recorded[side][0].numpy()
+            tokens = _read(loaded, example, side, weights.shape[-1])
+            title = loaded.dictionary("source").string(example.source)
+            sentences.append(heatmaps.Sentence(title, weights, *tokens))
+    if not sentences:
+        return None
+    title = SIDES[side]
+    if len(sentences) == 2:
+        a, b = (torch.from_numpy(s.weights)[None] for s in sentences)
+        if a.shape != b.shape:
+            if side == "encoder":
+                raise AnalysisError(
+                    f"{sentences[0].title!r} and {sentences[1].title!r} differ in length: only "
+                    "sentences of the same number of tokens are drawn side by side"
+                )
+            return None
+        rows = torch.ones(1, a.size(-2), dtype=torch.bool)
+        rows[0, 0] = side != "decoder"
+        found = agreement.compare(a, b, rows).means()
+        title += (
+            f": mean KL divergence {found['kl']:.3g} nats, most weight on the same token in "
+            f"{100 * found['same_token']:.1f}%\n"
+            f"(outlined: weights that differ by more than {heatmaps.DIFFERENCE})"
+        )
+    return heatmaps.draw(sentences, title)
+
+
+def _described(loaded: Loaded, example: Example, maps: dict[str, Tensor]) -> dict[str, Any]:
+    """A drawn sentence's tokens and weights, for JSON."""
+    described: dict[str, Any] = {}
+    for side, weights in maps.items():
+        queries, keys = _read(loaded, example, side, weights.size(-1))
+        rounded = torch.round(weights[0].double(), decimals=6).tolist()
+        described[side] = {"queries": queries, "keys": keys, "weights": rounded}
+    return described
+
+
+def _write(
+    out: Path, args: argparse.Namespace, pairs: Sequence[Pair], found: dict[str, Agreement]
+) -> Iterator[Path]:
+    """Write what was measured."""
+    summary = {side: {"pairs": len(one), **one.means()} for side, one in found.items()}
+    report = {
+        "checkpoint": args.checkpoint,
+        "subset": args.subset,
+        "pairs": len(pairs),
+        "definitions": DEFINITIONS,
+        "attention": summary,
+    }
+    yield write_json(out / "attention.json", report)
+    rows = [{"attention": side, **head} for side, one in found.items() for head in one.heads()]
+    yield write_csv(out / "attention.csv", rows)

@@ -1,0 +1,144 @@
+"""A trained model with its task, and the sentences that it is run on."""
+
+import argparse
+import pickle
+import sys
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, TypeVar
+
+import numpy as np
+import torch
+from fairseq import checkpoint_utils, utils
+from tqdm import tqdm
+
+from compgen_fairseq.analysis import AnalysisError
+from compgen_fairseq.prototypes.states import make_batches
+
+Item = TypeVar("Item")
+
+
+@dataclass(frozen=True)
+class Loaded:
+    """A checkpoint, ready to be run.
+
+    Args:
+        model: in evaluation mode, on the GPU where there is one.
+        task: with its dictionaries.
+        cfg: all options that it was trained with.
+        path: where it comes from.
+    """
+
+    model: Any
+    task: Any
+    cfg: Any
+    path: str
+
+    def dictionary(self, side: str) -> Any:
+        """The dictionary of the ``"source"`` or the ``"target"`` side."""
+        return self.task.source_dictionary if side == "source" else self.task.target_dictionary
+
+    @property
+    def device(self) -> torch.device:
+        """Where the model is."""
+        return next(self.model.parameters()).device
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """The checkpoint, the data folder and the device, as every kind that runs a model has them."""
+    parser.add_argument("checkpoint", metavar="CHECKPOINT")
+    parser.add_argument("data", metavar="DATA", help="the fairseq-preprocess'ed folder")
+    parser.add_argument("--cpu", action="store_true", help="use no GPU")
+
+
+def load(checkpoint: str, data: str, cpu: bool = False) -> Loaded:
+    """A model of any architecture with the task that it was trained on.
+
+    Args:
+        checkpoint: the file.
+        data: a fairseq-preprocess'ed folder with the dictionaries of the training.
+        cpu: use no GPU.
+
+    Raises:
+        AnalysisError: if either is not there or they don't belong together.
+    """
+    if not Path(checkpoint).is_file():
+        raise AnalysisError(f"{checkpoint} is no file: name a checkpoint of fairseq-train")
+    if not Path(data).is_dir():
+        raise AnalysisError(f"{data} is no folder: name the fairseq-preprocess'ed data")
+    try:
+        state = checkpoint_utils.load_checkpoint_to_cpu(checkpoint, {"data": data})
+    except (pickle.UnpicklingError, RuntimeError, LookupError, TypeError, EOFError):
+        raise AnalysisError(f"{checkpoint} is no checkpoint of fairseq-train") from None
+    try:
+        models, cfg, task = checkpoint_utils.load_model_ensemble_and_task([checkpoint], state=state)
+    except RuntimeError as error:
+        reason = str(error).splitlines()[-1].strip()
+        raise AnalysisError(f"{checkpoint} cannot be loaded with {data}: {reason}") from None
+    except Exception as error:
+        # where it finds no language pair, fairseq raises an exception of no narrower type
+        if not (type(error) is Exception or isinstance(error, FileNotFoundError)):
+            raise
+        raise AnalysisError(f"{data} is not the data of {checkpoint}: {error}") from None
+    model = models[0].eval()
+    if torch.cuda.is_available() and not cpu:
+        model.cuda()
+    return Loaded(model, task, cfg, checkpoint)
+
+
+def subset(loaded: Loaded, name: str) -> Any:
+    """The data set of a part of the data, such as ``test``.
+
+    Raises:
+        AnalysisError: if there is no such part.
+    """
+    if name not in loaded.task.datasets:
+        try:
+            loaded.task.load_dataset(name)
+        except FileNotFoundError:
+            folder = loaded.task.cfg.data
+            raise AnalysisError(
+                f"{folder} has no subset {name!r}: choose another --subset"
+            ) from None
+    return loaded.task.dataset(name)
+
+
+def batches(
+    loaded: Loaded, name: str, max_tokens: int = 8192, indices: Sequence[int] | None = None
+) -> Iterator[dict[str, Any]]:
+    """Collated samples of pairs of like length, on the model's device, with a progress bar.
+
+    Every pair is in exactly one of them; ``sample["id"]`` says which they are.
+
+    Args:
+        loaded: the checkpoint.
+        name: the part of the data, such as ``test``.
+        max_tokens: of a batch; a longer pair is a batch of its own.
+        indices: the pairs to take, by their number in the part; all by default.
+
+    Raises:
+        AnalysisError: if there is no such part.
+    """
+    data = subset(loaded, name)
+    chosen = np.arange(len(data)) if indices is None else np.asarray(indices, dtype=np.int64)
+    parts = make_batches(data, chosen, max_tokens)
+    for part in progress(parts, name, " batches"):
+        sample = data.collater([data[int(i)] for i in part])
+        cuda = loaded.device.type == "cuda"
+        yield utils.move_to_cuda(sample, loaded.device) if cuda else sample
+
+
+def progress(items: Sequence[Item], description: str, unit: str) -> Iterator[Item]:
+    """The items of a sequence, with a bar as of :func:`progress_bar`."""
+    bar = progress_bar(description, unit, len(items))
+    with bar:
+        for item in items:
+            yield item
+            bar.update()
+
+
+def progress_bar(description: str, unit: str, total: int) -> tqdm:
+    """A bar with the time left; a line every 10 seconds where it is no terminal."""
+    interval = 0.1 if sys.stderr.isatty() else 10.0
+    return tqdm(desc=description, total=total, unit=unit, mininterval=interval)

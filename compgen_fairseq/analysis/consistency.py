@@ -1,0 +1,217 @@
+"""``compgen-analyze consistency``: how many source words each target word is aligned to."""
+
+import argparse
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import torch
+from sklearn.feature_extraction.text import ENGLISH_STOP_WORDS
+from torch import Tensor
+
+from compgen_fairseq.analysis import AnalysisError, checkpoint, figure
+from compgen_fairseq.analysis.attention_maps import attention_maps, translator
+from compgen_fairseq.analysis.checkpoint import Loaded
+from compgen_fairseq.analysis.tables import write_csv, write_json
+from compgen_fairseq.analysis.vocabulary import index
+
+HELP = "the number of distinct source words that each target word is aligned to"
+STEPS = ("output", "input")
+TOKENS = ("src_tokens", "prev_output_tokens")
+LISTED = 10  # source words of each target word in the CSV; the JSON has all
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """The flags of this kind."""
+    checkpoint.add_arguments(parser)
+    add = parser.add_argument
+    add("--versus", metavar="CHECKPOINT", help="another model of the same data, to compare with")
+    add("--label", nargs="+", metavar="NAME", help="what the models are called in the picture")
+    add(
+        "--words", nargs="+", metavar="WORD", help="the target words (pieces, if the data has them)"
+    )
+    add(
+        "--top",
+        type=int,
+        default=10,
+        metavar="N",
+        help="without --words: the N most frequent ones with a letter that are no English stop "
+        "words (default: %(default)s)",
+    )
+    add("--subset", default="test", help="default: %(default)s")
+    add("--max-tokens", type=int, default=8192, help="of a batch (default: %(default)s)")
+    add(
+        "--layer",
+        type=int,
+        metavar="L",
+        help="the decoder's layer whose attention, mean over its heads, is the alignment; the "
+        "first is 1 (default: the last)",
+    )
+    add(
+        "--step",
+        choices=STEPS,
+        default="output",
+        help="the attention of the step that writes the word (output, the default), or of the one "
+        "that reads it (input), as in Shift-Att of Chen et al. (2020)",
+    )
+
+
+def run(args: argparse.Namespace) -> list[Path]:
+    """Count and write.
+
+    Raises:
+        AnalysisError: if a word or layer is not there, or the model has no alignment.
+    """
+    paths = [args.checkpoint, *([args.versus] if args.versus else [])]
+    labels = args.label or [str(Path(path).with_suffix("")) for path in paths]
+    if len(labels) != len(paths) or len(set(labels)) != len(labels):
+        raise AnalysisError(f"--label: name each of {len(paths)} models differently")
+    if args.top < 1:
+        raise AnalysisError(f"--top {args.top}: say at least 1")
+    found: dict[str, dict[int, Counter[int]]] = {}
+    for label, path in zip(labels, paths, strict=True):
+        loaded = translator(checkpoint.load(path, args.data, args.cpu))
+        if not found:
+            data = checkpoint.subset(loaded, args.subset)
+            words = _words(args, loaded.dictionary("target"), data)
+        found[label] = count(loaded, args, words)
+    return _write(args, loaded, words, found)
+
+
+def count(
+    loaded: Loaded, args: argparse.Namespace, words: Sequence[int]
+) -> dict[int, Counter[int]]:
+    """How often each target type is aligned to each source type, teacher-forced on the subset.
+
+    A token is aligned to the one source token, the end of the sentence left out, that the mean of
+    a layer's heads puts most weight on.
+
+    Args:
+        loaded: the model.
+        args: subset, layer and step.
+        words: the target types.
+
+    Raises:
+        AnalysisError: if there is no such layer, or no attention to the source.
+    """
+    source, target = loaded.dictionary("source"), loaded.dictionary("target")
+    counts: dict[int, Counter[int]] = {word: Counter() for word in words}
+    wanted = torch.zeros(len(target), dtype=torch.bool)
+    wanted[torch.tensor(words)] = True
+    for sample in checkpoint.batches(loaded, args.subset, args.max_tokens):
+        weights = attention_maps(loaded.model, sample["net_input"]).get("cross")
+        if weights is None:
+            raise AnalysisError(f"{loaded.path}: its decoder has no attention to the source")
+        layers = weights.size(1)
+        if args.layer is not None and not 1 <= args.layer <= layers:
+            raise AnalysisError(f"--layer {args.layer}: {loaded.path} has layers 1 to {layers}")
+        weights = weights[:, (args.layer or layers) - 1].mean(1)
+        inputs = {name: sample["net_input"][name].cpu() for name in TOKENS}
+        tokens = sample["target"].cpu() if args.step == "output" else inputs["prev_output_tokens"]
+        aligned = align(weights, inputs["src_tokens"], (source.pad(), source.eos()))
+        chosen = wanted[tokens]
+        for word, other in zip(tokens[chosen].tolist(), aligned[chosen].tolist(), strict=True):
+            counts[word][other] += 1
+    return counts
+
+
+def align(weights: Tensor, sources: Tensor, left_out: Sequence[int]) -> Tensor:
+    """The source token that each step attends to most.
+
+    Args:
+        weights: ``(batch, steps, keys)``; keys before the last ``src_len`` are no source tokens.
+        sources: ``(batch, src_len)``.
+        left_out: source types that nothing is aligned to.
+
+    Returns:
+        ``(batch, steps)``.
+    """
+    words = weights[..., -sources.size(1) :].clone()
+    for type_ in left_out:
+        words.masked_fill_(sources.eq(type_).unsqueeze(1), -1.0)
+    return sources.gather(1, words.argmax(-1))
+
+
+def _words(args: argparse.Namespace, dictionary: Any, data: Any) -> list[int]:
+    """The target types that the flags ask for."""
+    seen = Counter(int(token) for i in range(len(data)) for token in data[i]["target"])
+    if args.words:
+        chosen = [index(dictionary, word, "target") for word in dict.fromkeys(args.words)]
+        for word in chosen:
+            if not seen[word]:
+                raise AnalysisError(
+                    f"{dictionary[word]!r} does not occur in the subset {args.subset}: "
+                    "choose another"
+                )
+        return chosen
+
+    def content(type_: int) -> bool:
+        word = dictionary[type_]
+        letters = type_ >= dictionary.nspecial and any(c.isalpha() for c in word)
+        return letters and not word.endswith("@@") and word.lower() not in ENGLISH_STOP_WORDS
+
+    frequent = [type_ for type_, _ in seen.most_common() if content(type_)]
+    if not frequent:
+        raise AnalysisError(f"the subset {args.subset} has no words with letters: say --words")
+    return frequent[: args.top]
+
+
+def _write(
+    args: argparse.Namespace,
+    loaded: Loaded,
+    words: Sequence[int],
+    found: Mapping[str, Mapping[int, Counter[int]]],
+) -> list[Path]:
+    """Write the picture and the numbers."""
+    out = Path(args.out)
+    source, target = loaded.dictionary("source"), loaded.dictionary("target")
+    rows: list[dict[str, Any]] = []
+    models: dict[str, Any] = {}
+    for label, counts in found.items():
+        aligned = {
+            target[word]: {source[i]: n for i, n in sorted(counts[word].items(), key=_most)}
+            for word in words
+        }
+        models[label] = {
+            "mean": sum(map(len, aligned.values())) / len(aligned),
+            "words": {
+                word: {"occurrences": sum(types.values()), "types": len(types), "aligned": types}
+                for word, types in aligned.items()
+            },
+        }
+        for word, types in aligned.items():
+            first = " ".join(list(types)[:LISTED])
+            rows.append(
+                {"model": label, "word": word, "occurrences": sum(types.values())}
+                | {"types": len(types), "aligned": first}
+            )
+    settings = {name: getattr(args, name) for name in ("subset", "layer", "step")}
+    report = write_json(out / "consistency.json", {**settings, "models": models})
+    table = write_csv(out / "consistency.csv", rows)
+    return [report, table, *figure.save(_draw(models, args.subset), out, "consistency")]
+
+
+def _most(item: tuple[int, int]) -> tuple[int, int]:
+    """The most frequent first, then by index."""
+    return -item[1], item[0]
+
+
+def _draw(models: Mapping[str, Any], subset: str) -> Any:
+    """Bars of the number of source types for each word and model."""
+    words = list(next(iter(models.values()))["words"])
+    made = figure.new(6.4, 1.2 + 0.22 * len(words) * len(models))
+    axes = made.subplots()
+    thick = 0.8 / len(models)
+    for i, (label, found) in enumerate(models.items()):
+        types = [found["words"][word]["types"] for word in words]
+        places = [at + (i - (len(models) - 1) / 2) * thick for at in range(len(words))]
+        name = f"{label} (mean {found['mean']:.1f})"
+        bars = axes.barh(places, types, thick, label=name, **figure.hatch(i))
+        axes.bar_label(bars, fontsize=7, padding=2)
+    axes.set_yticks(range(len(words)), words)
+    axes.invert_yaxis()
+    axes.margins(x=0.1)
+    axes.set_xlabel(f"distinct source types aligned in {subset}")
+    made.legend(loc="outside upper center", ncols=len(models))
+    return made

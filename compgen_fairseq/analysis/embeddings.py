@@ -1,0 +1,184 @@
+"""``compgen-analyze embeddings``: the words of a side in a plane, and which are neighbours.
+
+Figures 3, 4, 6 and 7 and table 5 of Jiang, Zhou and Bansal (2024): t-SNE of the source embeddings,
+coloured by their codes.
+"""
+
+import argparse
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from compgen_fairseq.analysis import AnalysisError, checkpoint, figure, tables, vocabulary
+from compgen_fairseq.analysis.checkpoint import Loaded
+from compgen_fairseq.analysis.projection import Projection, tsne
+from compgen_fairseq.prototypes.kmeans import kmeans
+
+HELP = "t-SNE of word embeddings, coloured by code or cluster, with the nearest neighbours"
+CROWD = 2000  # of points, from which on they are smaller, and pixels in the PDF
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add what this kind is told."""
+    checkpoint.add_arguments(parser)
+    parser.add_argument(
+        "--side", choices=vocabulary.SIDES, default="source", help="default: %(default)s"
+    )
+    text = "which, of an encoder or decoder with several embeddings (default: its first)"
+    parser.add_argument("--embedding", metavar="NAME", help=text)
+    parser.add_argument("--words", nargs="+", metavar="WORD", help="only these words")
+    parser.add_argument("--top", type=int, metavar="N", help="only the N most frequent words")
+    text = "colour by N k-means clusters (default: by code; without codes 8 clusters)"
+    parser.add_argument("--clusters", type=int, metavar="N", help=text)
+    text = "label at most the N most frequent words (default: %(default)s)"
+    parser.add_argument("--labels", type=int, default=150, metavar="N", help=text)
+    text = "neighbours of each word in the table (default: %(default)s)"
+    parser.add_argument("--neighbours", type=int, default=10, metavar="N", help=text)
+    text = "of t-SNE (default: 30, of few words a third of their number)"
+    parser.add_argument("--perplexity", type=float, help=text)
+    parser.add_argument("--seed", type=int, default=1, help="default: %(default)s")
+
+
+def run(args: argparse.Namespace) -> list[Path]:
+    """Write ``embeddings_SIDE`` as PNG, PDF, CSV and JSON."""
+    figure.new()  # says at once whether matplotlib is missing
+    loaded = checkpoint.load(args.checkpoint, args.data, args.cpu)
+    dictionary = loaded.dictionary(args.side)
+    types = choose(dictionary, args.side, args.words, args.top)
+    name, matrix = vocabulary.embeddings(loaded, args.side, args.embedding)
+    vectors = matrix.numpy()[types]
+    by, groups = group(loaded, args.side, types, vectors, args.clusters, args.seed)
+    projection = tsne(vectors, args.seed, args.perplexity)
+    lengths = np.linalg.norm(vectors, axis=1, keepdims=True)
+    symbols = [dictionary[i] for i in types]
+    near, near_2d = (
+        [" ".join(symbols[j] for j in row) for row in neighbours(points, args.neighbours)]
+        for points in (vectors / np.maximum(lengths, 1e-12), projection.points)
+    )
+    rows = [
+        {"word": symbols[i], "count": int(dictionary.count[types[i]]), by: int(groups[i])}
+        | {"x": round(float(x), 3), "y": round(float(y), 3)}
+        | {"neighbours": near[i], "neighbours_2d": near_2d[i]}
+        for i, (x, y) in enumerate(projection.points)
+    ]
+    title = f"{len(types):,} {args.side} embeddings ({name}), by {by}"
+    picture = draw(projection, groups, symbols[: args.labels], title, by)
+    summary = {
+        **{"checkpoint": args.checkpoint, "side": args.side, "embedding": name},
+        **{"words": len(types), "width": vectors.shape[1], "seed": args.seed},
+        **{"perplexity": projection.perplexity, "kl_divergence": round(projection.divergence, 4)},
+        "groups": [
+            {by: int(g), "words": [symbols[i] for i in np.flatnonzero(groups == g)]}
+            for g in np.unique(groups)
+        ],
+        "neighbours": {row["word"]: str(row["neighbours"]).split() for row in rows},
+    }
+    stem = Path(args.out) / f"embeddings_{args.side}"
+    return [
+        *figure.save(picture, stem.parent, stem.name),
+        tables.write_csv(stem.with_suffix(".csv"), rows),
+        tables.write_json(stem.with_suffix(".json"), summary),
+    ]
+
+
+def choose(
+    dictionary: Any, side: str, words: Sequence[str] | None = None, top: int | None = None
+) -> np.ndarray:
+    """The types to show, the most frequent first, ``(n,)``.
+
+    Args:
+        dictionary: of the side.
+        side: for the message.
+        words: only these.
+        top: only so many.
+
+    Raises:
+        AnalysisError: if the dictionary lacks a word.
+    """
+    if words:
+        types = np.array(sorted({vocabulary.index(dictionary, word, side) for word in words}))
+    else:
+        types = vocabulary.words(dictionary)
+    types = types[np.argsort(-np.array(dictionary.count)[types], kind="stable")]
+    if top is not None and top < 1:
+        raise AnalysisError(f"--top is at least 1, not {top}")
+    return types[:top]
+
+
+def group(
+    loaded: Loaded,
+    side: str,
+    types: np.ndarray,
+    vectors: np.ndarray,
+    clusters: int | None,
+    seed: int,
+) -> tuple[str, np.ndarray]:
+    """What the words are coloured by: ``"code"`` or ``"cluster"``, and that of each, ``(n,)``.
+
+    Raises:
+        AnalysisError: if there are fewer words than clusters.
+    """
+    from sklearn.metrics import pairwise_distances_argmin
+
+    if clusters is None and vocabulary.quantizer_of(loaded, side) is not None:
+        return "code", vocabulary.type_codes(loaded, side)[types]
+    number = min(8, len(types)) if clusters is None else clusters
+    if not 1 <= number <= len(types):
+        raise AnalysisError(f"--clusters lies between 1 and {len(types)}, the number of words")
+    centres, _ = kmeans(np.ascontiguousarray(vectors), number, seed, redo=5)
+    return "cluster", pairwise_distances_argmin(vectors, centres)
+
+
+def neighbours(points: np.ndarray, number: int) -> np.ndarray:
+    """The nearest others of each point, the nearest first: ``(n, dim)`` -> ``(n, number)``.
+
+    Of vectors of length 1 these are those with the highest cosine.
+    """
+    from sklearn.neighbors import NearestNeighbors
+
+    number = min(number, len(points) - 1)
+    if number < 1:
+        return np.empty((len(points), 0), dtype=np.int64)
+    found = NearestNeighbors(n_neighbors=number).fit(points)
+    return found.kneighbors(return_distance=False)
+
+
+def draw(
+    projection: Projection, groups: np.ndarray, labels: Sequence[str], title: str, by: str
+) -> Any:
+    """The picture.
+
+    Args:
+        projection: of ``n`` words, the most frequent first.
+        groups: of each word, ``(n,)``; each has a colour and a marker.
+        labels: of the first words.
+        title: what is shown.
+        by: what a group is called.
+    """
+    points, crowded = projection.points, len(projection.points) > CROWD
+    there = np.unique(groups)
+    columns = 1 + (len(there) - 1) // 24
+    large = len(points) > 60
+    picture = figure.new((9 if large else 6.4) + 0.6 * (columns - 1), 7 if large else 4.8)
+    axes = figure.plane(picture)
+    for place, g in enumerate(there):
+        axes.scatter(
+            *points[groups == g].T,
+            **figure.style(place),
+            s=4 if crowded else 16,
+            linewidths=0,
+            label=f"{g} ({np.count_nonzero(groups == g):,})",
+            rasterized=crowded,
+        )
+    axes.set_title(f"t-SNE of {title}", loc="left", fontsize=9)
+    picture.legend(
+        title=f"{by} (words)",
+        loc="outside right upper",
+        ncols=columns,
+        fontsize=7,
+        markerscale=2.5 if crowded else 1.2,
+    )
+    figure.place_labels(axes, points, labels, size=6 if large else 8)
+    return picture

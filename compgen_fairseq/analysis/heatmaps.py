@@ -1,0 +1,101 @@
+"""Attention maps as pictures: every layer and head of a sentence, or of two side by side."""
+
+import math
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from compgen_fairseq.analysis import figure
+from compgen_fairseq.analysis.figure import COLOURS
+
+DIFFERENCE = 0.1  # cells whose weights differ by more are outlined
+TOKEN = 0.125  # inches for a token beside a map
+LEGIBLE = 0.085  # inches that a label needs; where a token has less, some labels are left out
+LONGEST = 24.0  # inches of a picture's longer side
+
+
+class Sentence(NamedTuple):
+    """A sentence with one kind of attention.
+
+    Args:
+        title: what stands above its maps.
+        weights: ``(layers, heads, queries, keys)``.
+        queries: the tokens that attend.
+        keys: the tokens that are attended to.
+    """
+
+    title: str
+    weights: np.ndarray
+    queries: Sequence[str]
+    keys: Sequence[str]
+
+
+def draw(sentences: Sequence[Sentence], title: str) -> Any:
+    """Draw the maps of one sentence, or of two whose maps have the same shape.
+
+    A row is a layer and a column a head; in a map a row is a query. Where two sentences' weights
+    differ by more than :data:`DIFFERENCE`, the cell is outlined in both.
+
+    Returns:
+        the figure.
+    """
+    layers, heads, queries, keys = sentences[0].weights.shape
+    panel = np.maximum(np.array([keys, queries]) * TOKEN, 0.8)
+    margin = max(len(token) for s in sentences for token in (*s.queries, *s.keys)) * 0.07 + 0.5
+    wanted = np.array(
+        [len(sentences) * (heads * (panel[0] + 0.1) + margin) + 0.6, layers * (panel[1] + 0.15)]
+    ) + np.array([0.0, margin + 0.8])
+    scale = min(1.0, LONGEST / wanted.max())
+    made = figure.new(*(wanted * scale))
+    made.suptitle(title, fontsize=9)
+    parts = np.atleast_1d(made.subfigures(1, len(sentences), wspace=0.02))
+    differs = np.zeros(sentences[0].weights.shape, dtype=bool)
+    if len(sentences) == 2:
+        differs = abs(sentences[0].weights - sentences[1].weights) > DIFFERENCE
+    cells = panel * scale / np.array([keys, queries])
+    steps = [math.ceil(LEGIBLE / cell) for cell in cells]
+    for part, sentence in zip(parts, sentences, strict=True):
+        part.suptitle(sentence.title, fontsize=8)
+        grid = part.subplots(layers, heads, squeeze=False)
+        for layer in range(layers):
+            for head in range(heads):
+                axes = grid[layer][head]
+                image = _map(axes, sentence.weights[layer, head], differs[layer, head])
+                _label(axes.xaxis, sentence.keys if layer + 1 == layers else (), keys, steps[0])
+                _label(axes.yaxis, sentence.queries if head == 0 else (), queries, steps[1])
+                if layer == 0:
+                    axes.set_title(f"head {head + 1}", fontsize=7)
+            grid[layer][0].set_ylabel(f"layer {layer + 1}", fontsize=7)
+    bar = parts[-1].colorbar(image, ax=grid[:, -1], shrink=0.8, aspect=30)
+    bar.ax.tick_params(labelsize=6)
+    bar.set_label("attention weight", fontsize=7)
+    return made
+
+
+def _map(axes: Any, weights: np.ndarray, outlined: np.ndarray) -> Any:
+    """One map, with some of its cells outlined."""
+    from matplotlib.patches import Rectangle
+
+    image = axes.imshow(weights, cmap="Greys", vmin=0, vmax=1, aspect="auto")
+    for side in ("top", "right"):
+        axes.spines[side].set_visible(True)
+    for query, key in np.argwhere(outlined):
+        axes.add_patch(
+            Rectangle(
+                *((key - 0.45, query - 0.45), 0.9, 0.9),
+                fill=False,
+                edgecolor=COLOURS[4],
+                linewidth=1.0,
+            )
+        )
+    return image
+
+
+def _label(axis: Any, tokens: Sequence[str], count: int, step: int) -> None:
+    """Write tokens along an axis of ``count`` cells, or nothing where there are none."""
+    places = range(0, count, step) if tokens else ()
+    axis.set_ticks(places, [tokens[i] for i in places], fontsize=6)
+    axis.set_tick_params(length=0, pad=1)
+    if axis.axis_name == "x":
+        axis.set_tick_params(labelrotation=90)

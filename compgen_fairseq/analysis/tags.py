@@ -1,0 +1,51 @@
+"""Parts of speech of words: from a file, or those of SCAN's grammar."""
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from compgen_fairseq.analysis import AnalysisError
+from compgen_fairseq.data.scan import TIMES, TURNS
+
+SCAN = {
+    "turn": "turn",
+    **dict.fromkeys(TURNS, "direction"),
+    **dict.fromkeys(("opposite", "around"), "manner"),
+    **dict.fromkeys(TIMES, "times"),
+    **dict.fromkeys(("and", "after"), "conjunction"),
+    **dict.fromkeys(TURNS.values(), "turn"),
+}
+
+
+def scan_tags(words: Sequence[str]) -> dict[str, str]:
+    """The categories of SCAN's grammar (Lake and Baroni, 2018), of commands and of actions.
+
+    As in the grammar's reading, every word that it does not use itself is a verb: ``walk1`` too.
+
+    Raises:
+        AnalysisError: if these are not the words of SCAN.
+    """
+    if not {"walk", "I_WALK"} & set(words):
+        raise AnalysisError("--tags scan is for SCAN, which this dictionary is not of")
+    return {word: SCAN.get(word, "action" if word.startswith("I_") else "verb") for word in words}
+
+
+def read_tags(path: str) -> dict[str, str]:
+    """The tags of words from a file with lines of ``word TAB tag``.
+
+    Raises:
+        AnalysisError: if a line is not of that form, or a word has two tags.
+    """
+    tags: dict[str, str] = {}
+    try:
+        lines = Path(path).read_text(encoding="utf-8").splitlines()
+    except UnicodeDecodeError:
+        raise AnalysisError(f"{path} is not in UTF-8") from None
+    except OSError as error:
+        raise AnalysisError(f"{path}: {error.strerror}") from None
+    for number, line in enumerate(lines, start=1):
+        word, tab, tag = line.partition("\t")
+        if not (word and tab and tag.strip()):
+            raise AnalysisError(f"{path}, line {number} is not of the form 'word TAB tag'")
+        if tags.setdefault(word, tag.strip()) != tag.strip():
+            raise AnalysisError(f"{path}, line {number}: {word!r} has another tag above")
+    return tags

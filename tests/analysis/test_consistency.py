@@ -1,0 +1,21 @@
+"""Which source token each step is aligned to."""
+
+import torch
+
+from compgen_fairseq.analysis.consistency import align
+
+PAD, EOS = 1, 2
+
+
+def test_the_most_attended_word_is_taken():
+    weights = torch.tensor([[[0.1, 0.2, 0.3, 0.4], [0.5, 0.2, 0.2, 0.1]]])
+    sources = torch.tensor([[7, 8, 9, EOS]])
+    assert align(weights, sources, (EOS,)).tolist() == [[9, 7]]
+    assert align(weights, sources, ()).tolist() == [[EOS, 7]]
+
+
+def test_padding_on_the_left_and_keys_that_are_no_words_are_left_out():
+    start = torch.tensor([[[0.9, 0.0, 0.0, 0.04, 0.06]]])  # the start marker, then the source
+    sources = torch.tensor([[PAD, PAD, 8, EOS]])
+    assert align(start, sources, (PAD, EOS)).tolist() == [[8]]
+    assert start[0, 0].tolist() == torch.tensor([0.9, 0.0, 0.0, 0.04, 0.06]).tolist()

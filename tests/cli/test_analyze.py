@@ -1,0 +1,260 @@
+"""compgen-analyze on tiny trained models: embeddings, codes and prototypes."""
+
+import csv
+import json
+import re
+from collections import Counter
+
+import numpy as np
+import pytest
+import torch
+from fairseq import checkpoint_utils
+from matplotlib.image import imread
+from scipy.stats import entropy
+
+from compgen_fairseq.analysis import checkpoint
+from compgen_fairseq.cli import analyze, prototypes
+from compgen_fairseq.cli.analyze import main
+from compgen_fairseq.cli.codes import words_per_code
+
+WORDS = {"wif", "dax", "lug", "zup", "blick", "kiki"}
+
+
+@pytest.fixture(scope="module")
+def structural(tiny_data, plugin, tiny_training, tmp_path_factory, run):
+    """A checkpoint of an SQ-Transformer, trained with fairseq's own task."""
+    folder = tmp_path_factory.mktemp("structural")
+    sizes = {"layers": 1, "ffn-embed-dim": 32, "attention-heads": 2, "predictor-layers": 1}
+    run(
+        *("fairseq_cli.train", tiny_data, *plugin, *tiny_training, "--encoder-embed-dim=16"),
+        *(f"--{side}-{k}={v}" for side in ("encoder", "decoder") for k, v in sizes.items()),
+        *("--arch", "sq_transformer_scan", "--criterion", "structural_cross_entropy"),
+        *("--task", "translation", "--max-epoch", 3, "--save-dir", folder),
+        *("--no-epoch-checkpoints", "--disable-validation"),
+    )
+    return str(folder / "checkpoint_last.pt")
+
+
+@pytest.fixture(scope="module")
+def plain(tiny_model):
+    """A checkpoint of the plain Transformer."""
+    return str(tiny_model / "checkpoint_last.pt")
+
+
+@pytest.fixture(scope="module")
+def with_prototypes(tiny_data, plain, tmp_path_factory):
+    """The plain Transformer with two prototypes per word."""
+    output = str(tmp_path_factory.mktemp("prototypes") / "stage2.pt")
+    flags = ["--cpu", "-k", "2", "--prototype-min-count", "5", "-o", output]
+    assert prototypes.main(["extract", plain, str(tiny_data), *flags]) == 0
+    return output
+
+
+@pytest.fixture
+def draw(tiny_data, tmp_path, capsys):
+    """``draw("codes", CHECKPOINT, "--flag", ...)``: the rows and the JSON that it writes."""
+
+    def draw(kind, path, *flags, out="out"):
+        folder = tmp_path / out
+        command = [kind, path, str(tiny_data), *flags, "--cpu", "--out", str(folder)]
+        assert main(command) == 0, capsys.readouterr().err
+        names = [folder / line.rpartition("/")[2] for line in capsys.readouterr().out.split()]
+        assert sorted(names) == sorted(folder.iterdir()), "it prints what it wrote"
+        png, pdf, table, summary = names
+        pixels = imread(png)[..., :3]
+        assert min(pixels.shape[:2]) > 150 and pixels.std() > 0.02
+        assert png.stat().st_size < 200_000 and pdf.read_bytes().startswith(b"%PDF")
+        with table.open(encoding="utf-8", newline="") as file:
+            return list(csv.DictReader(file)), json.loads(summary.read_text(encoding="utf-8"))
+
+    return draw
+
+
+def load(path, data):
+    options = {"data": str(data)}
+    (model,), _ = checkpoint_utils.load_model_ensemble([path], arg_overrides=options)
+    return model.eval()
+
+
+def by_cosine(matrix, dictionary, word):
+    """The other words by their cosine with a word, the highest first."""
+    unit = torch.nn.functional.normalize(matrix.double(), dim=1)
+    cosines = unit @ unit[dictionary.index(word)]
+    order = cosines.argsort(descending=True).tolist()
+    return [w for i in order if (w := dictionary[i]) != word and w.lower() in WORDS]
+
+
+@pytest.mark.parametrize("side", ["source", "target"])
+def test_embeddings_by_code(structural, tiny_data, draw, side):
+    rows, summary = draw("embeddings", structural, "--side", side, "--neighbours", "4")
+    model = load(structural, tiny_data)
+    half = model.encoder if side == "source" else model.decoder
+    assert {row["word"].lower() for row in rows} == WORDS
+    groups = words_per_code(model)[side]
+    assert all(row["word"] in groups[int(row["code"])] for row in rows)
+    assert all(set(group["words"]) <= set(groups[group["code"]]) for group in summary["groups"])
+    for row in rows:
+        near = by_cosine(half.stack.embedding.weight.detach(), half.dictionary, row["word"])
+        assert row["neighbours"].split() == near[:4] == summary["neighbours"][row["word"]]
+        here = {r["word"]: np.array([float(r["x"]), float(r["y"])]) for r in rows}
+        away = {w: np.hypot(*(here[w] - here[row["word"]])) for w in here if w != row["word"]}
+        assert row["neighbours_2d"].split()[0] == min(away, key=away.__getitem__)
+    assert summary["words"] == 6 and summary["width"] == 16 and summary["kl_divergence"] >= 0
+
+
+def test_embeddings_by_cluster(plain, draw, tiny_data):
+    rows, summary = draw("embeddings", plain, "--clusters", "3", "--top", "5")
+    counts = [int(row["count"]) for row in rows]
+    text = (tiny_data.parent / "train.src").read_text().split()
+    assert counts == [text.count(row["word"]) for row in rows] == sorted(counts, reverse=True)
+    assert len(rows) == 5 and {row["cluster"] for row in rows} == {"0", "1", "2"}
+    assert summary["embedding"] == "embed_tokens"
+    chosen = ["wif", "dax", "lug", "zup"]
+    rows, _ = draw("embeddings", plain, "--words", *chosen, out="words")
+    assert {row["word"] for row in rows} == set(chosen)
+
+
+def test_the_same_seed_gives_the_same_files(structural, with_prototypes, draw, tmp_path):
+    for kind, path, word in (
+        ("embeddings", structural, []),
+        ("codes", structural, []),
+        ("prototypes", with_prototypes, ["lug"]),
+    ):
+        for name in ("a", "b"):
+            draw(kind, path, *word, "--seed", "5", out=f"{kind}-{name}")
+        for file in (tmp_path / f"{kind}-a").iterdir():
+            assert file.read_bytes() == (tmp_path / f"{kind}-b" / file.name).read_bytes(), file
+
+
+def test_codes_are_counted_over_the_corpus(structural, tiny_data, draw, tmp_path):
+    tags = {"wif": "A", "dax": "A", "lug": "A", "zup": "B", "blick": "B", "kiki": "B"}
+    file = tmp_path / "tags"
+    file.write_text("".join(f"{word}\t{tag}\n" for word, tag in tags.items()) + "other\tC\n")
+    rows, summary = draw("codes", structural, "--tags", str(file), "--top-words", "2")
+    groups = words_per_code(load(structural, tiny_data))["source"]
+    occurs = Counter((tiny_data.parent / "train.src").read_text().split())
+    usage = [sum(occurs[word] for word in group) for group in groups]
+    assert [int(row["tokens"]) for row in rows] == usage and summary["tokens"] == sum(usage)
+    assert summary["entropy_bits"] == pytest.approx(entropy(usage, base=2), abs=1e-4)
+    majority = Counter()
+    for code, (row, group) in enumerate(zip(rows, groups, strict=True)):
+        words = sorted(WORDS & set(group), key=lambda word: -occurs[word])
+        assert [w for w, _ in summary["words"][str(code)]] == row["top_words"].split()
+        assert sorted(words) == sorted(row["top_words"].split())
+        assert dict(summary["words"][str(code)]) == {word: occurs[word] for word in words}
+        majority[code] = max(Counter(tags[word] for word in words).values(), default=0)
+    found = summary["tags"]
+    assert found["purity"] == pytest.approx(majority.total() / 6, abs=1e-4)
+    assert found["majority_tag"] == 0.5 and found["tagged_words"] == 6 and found["tags"] == 2
+    assert found["untagged_tokens"] == 0
+    assert 0 <= found["probe"]["accuracy"] <= 1 and found["probe"]["folds"] == 6
+
+
+def test_codes_of_another_part_and_side(structural, tiny_data, draw):
+    rows, summary = draw("codes", structural, "--side", "target", "--subset", "test")
+    text = (tiny_data.parent / "test.tgt").read_text().split()
+    known = [word for word in text if word.lower() in WORDS]
+    assert sum(int(row["tokens"]) for row in rows) == len(known) < len(text)
+    assert summary["codes"] == 4 and "tags" not in summary
+
+
+def test_states_with_their_prototypes(with_prototypes, tiny_data, draw):
+    context = [*("--context", "wif lug=after wif"), *("--context", "lug$=last")]
+    rows, summary = draw("prototypes", with_prototypes, "lug", *context)
+    text = (tiny_data.parent / "train.src").read_text()
+    places = Counter()
+    for line in text.splitlines():
+        for match in re.finditer(r"\blug\b", line):
+            head = "after wif" if line[: match.start()].endswith("wif ") else None
+            places[head or ("last" if match.end() == len(line) else "other")] += 1
+    states = [row for row in rows if row["what"] == "state"]
+    assert Counter(row["tag"] for row in states) == places
+    assert {tag["tag"]: tag["states"] for tag in summary["tags"]} == places
+    assert all(row["sentence"].split()[int(row["position"])] == "lug" for row in states)
+    assert summary["centres"] == "prototypes" and summary["number_of_centres"] == 2
+    model = load(with_prototypes, tiny_data)
+    slot = model.encoder.prototypes.slots[model.encoder.dictionary.index("lug")]
+    centres = model.encoder.prototypes.vectors[slot, :2]
+    for row in states[:40]:
+        tokens = model.encoder.dictionary.encode_line(row["sentence"], add_if_not_exist=False)
+        with torch.no_grad():
+            encoded = model.encoder(tokens[None].long(), src_lengths=torch.tensor([len(tokens)]))
+        state = encoded["encoder_out"][0][int(row["position"]), 0]
+        distances = torch.linalg.norm(centres - state, dim=1)
+        if (distances[0] - distances[1]).abs() > 0.01:  # states are kept in half precision
+            assert int(row["nearest"]) == distances.argmin()
+
+
+def test_without_prototypes_the_centres_are_of_k_means(plain, draw):
+    rows, summary = draw("prototypes", plain, "zup", "--centres", "4", "--most", "100")
+    assert summary["centres"] == "k-means centres" and summary["number_of_centres"] == 4
+    assert [row["what"] for row in rows].count("k-means centres") == 4
+    assert summary["tags"] == [
+        {"tag": "other", "states": 100, "nearest": summary["tags"][0]["nearest"]}
+    ]
+    assert sum(summary["tags"][0]["nearest"].values()) == 100
+
+
+@pytest.mark.parametrize("part", ["train", "test"])
+def test_batches_hold_every_pair_once_in_order_of_length(plain, tiny_data, part):
+    loaded = checkpoint.load(plain, str(tiny_data), cpu=True)
+    assert not loaded.model.training
+    found = [sample["id"].tolist() for sample in checkpoint.batches(loaded, part, 40)]
+    lines = (tiny_data.parent / f"{part}.src").read_text().splitlines()
+    ids = [i for batch in found for i in batch]
+    assert sorted(ids) == list(range(len(lines))) and len(found) > 5
+    longest = [max(len(lines[i].split()) for i in batch) for batch in found]
+    assert longest == sorted(longest)
+    chosen = [i for s in checkpoint.batches(loaded, part, indices=[5, 3]) for i in s["id"].tolist()]
+    assert sorted(chosen) == [3, 5]
+
+
+def test_what_cannot_be_done_is_one_sentence(structural, plain, tiny_data, tmp_path, capsys, run):
+    data, out = str(tiny_data), str(tmp_path / "out")
+    (tmp_path / "file").write_text("no checkpoint")
+    other = tmp_path / "other"
+    other.mkdir()
+    for path in tiny_data.iterdir():
+        (other / path.name).write_bytes(path.read_bytes())
+    with (other / "dict.src.txt").open("a") as dictionary:
+        dictionary.write("".join(f"more{i} 1\n" for i in range(8)))
+    empty = tmp_path / "empty"
+    empty.mkdir()
+    file = str(tmp_path / "file")
+    for command, reason in (
+        (["codes", plain, data], "has no codes: train an sq_transformer architecture with --qua"),
+        (["codes", structural, data, "--tags", file], "line 1 is not of the form"),
+        (["codes", structural, data, "--tags", "scan"], "--tags scan is for SCAN"),
+        (["codes", structural, data, "--subset", "none"], "has no subset 'none'"),
+        (["embeddings", file, data], "file is no checkpoint of fairseq-train"),
+        (["embeddings", str(tmp_path / "none.pt"), data], "none.pt is no file"),
+        (["embeddings", plain, str(tmp_path / "none")], "none is no folder"),
+        (["embeddings", plain, str(empty)], "empty is not the data of"),
+        (["embeddings", plain, str(other)], "size mismatch for encoder.embed_tokens.weight"),
+        (["embeddings", plain, data, "--clusters", "7"], "--clusters lies between 1 and 6"),
+        (["embeddings", plain, data, "--embedding", "x"], "--embedding is one of embed_tokens"),
+        (["embeddings", plain, data, "--words", "wif", "kiky"], "near it are 'kiki'"),
+        (["embeddings", plain, data, "--top", "3"], "at least 4 vectors, not 3"),
+        (["prototypes", plain, data, "blik"], "'blik' is not in the source dictionary; near it"),
+        (["prototypes", structural, data, "lug"], "has no states to cluster"),
+        (["prototypes", plain, data, "lug", "--most", "0"], "--most is at least 1"),
+    ):
+        assert main([*command, "--cpu", "--out", out]) == 1, command
+        (message,) = capsys.readouterr().err.splitlines()[-1:]
+        assert message.startswith(f"compgen-analyze {command[0]}: ") and reason in message
+    assert main(["codes", structural, data, "--out", file]) == 1
+    assert "file is no folder: choose another --out" in capsys.readouterr().err
+    assert not (tmp_path / "out").exists(), "something half-written is left"
+    log = run("compgen_fairseq.cli.analyze", "codes", plain, data, "--out", out, status=1)
+    assert "compgen-analyze codes: the model of" in log and "Traceback" not in log
+
+
+def test_a_kind_that_does_not_work_leaves_the_others_alone(plain, draw, monkeypatch, capsys):
+    monkeypatch.setattr(analyze, "KINDS", ("broken", *analyze.KINDS))
+    draw("embeddings", plain)
+    with pytest.raises(ModuleNotFoundError, match="broken"):
+        main(["broken"])
+    monkeypatch.setattr(analyze, "KINDS", ("embeddings", "codes"))
+    with pytest.raises(SystemExit) as end:
+        main(["embedings", plain])
+    assert end.value.code == 2 and "invalid choice: 'embedings'" in capsys.readouterr().err

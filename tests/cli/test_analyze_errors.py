@@ -1,0 +1,167 @@
+"""compgen-analyze errors on real references with known faults, and on a real log."""
+
+import csv
+import json
+import random
+import shutil
+
+import pytest
+from matplotlib.image import imread
+
+from compgen_fairseq.cli import cter
+from compgen_fairseq.cli.analyze import main
+from compgen_fairseq.scoring.generate_log import read
+
+GROUPS = 40  # of five lines, of each type of compound
+
+
+def write_log(path, sources, targets, hypotheses):
+    lines = [
+        f"S-{i}\t{s}\nT-{i}\t{t}\nH-{i}\t-0.5\t{h}\nD-{i}\t-0.5\t{h}\n"
+        for i, (s, t, h) in enumerate(zip(sources, targets, hypotheses, strict=True))
+    ]
+    end = f"2026-01-01 00:00:00 | INFO | x | Translated {len(lines)} sentences (9 tokens)\n"
+    path.write_text("".join(lines) + end, encoding="utf-8")
+    return str(path)
+
+
+@pytest.fixture(scope="module")
+def cognition(compgen_data, tmp_path_factory):
+    """600 lines of CG-test as a prepared folder, and two logs: references, some cut short."""
+    data = compgen_data / "cognition"
+    if not data.is_dir():
+        pytest.skip(f"{data} is not there")
+    folder = tmp_path_factory.mktemp("cognition")
+    (folder / "cter").mkdir()
+    shutil.copyfile(data / "eval/lexicon", folder / "cter/lexicon")
+    texts = {
+        part: (data / f"data/cg-test/cg-test.{part}").read_text(encoding="utf-8").splitlines()
+        for part in ("en", "zh", "compound")
+    }
+    chosen = [kind * 3600 + 85 * group + i for kind in range(3) for group in range(GROUPS)
+              for i in range(5)]  # fmt: skip
+    english, chinese, compounds = ([lines[i] for i in chosen] for lines in texts.values())
+    (folder / "cter/test.compound").write_text("".join(f"{line}\n" for line in compounds))
+    logs = []
+    for name, share in (("weak", 0.5), ("strong", 0.1)):
+        draw = random.Random(1)
+        cut = [text[: len(text) // 3] if draw.random() < share else text for text in chinese]
+        logs.append(write_log(folder / f"{name}.log", english, chinese, cut))
+    return folder, logs
+
+
+@pytest.fixture
+def analyze(tmp_path, capsys):
+    """``analyze(LOGS, BY, "--flag", ...)``: the rows of the table that it writes."""
+
+    def analyze(logs, by, *flags):
+        folder = tmp_path / "out"
+        assert main(["errors", *logs, "--by", by, *map(str, flags), "--out", str(folder)]) == 0
+        files = {f"errors-{by}.{form}" for form in ("json", "csv", "png", "pdf")}
+        assert set(capsys.readouterr().out.split()) == {str(folder / name) for name in files}
+        picture = imread(folder / f"errors-{by}.png")[..., :3]
+        assert min(picture.shape[:2]) > 200 and picture.std() > 0.05
+        assert (folder / f"errors-{by}.png").stat().st_size < 200_000
+        rows = json.loads((folder / f"errors-{by}.json").read_text())["rates"]
+        with open(folder / f"errors-{by}.csv", newline="") as file:
+            assert [float(row["percent"]) for row in csv.DictReader(file)] == [
+                row["percent"] for row in rows
+            ]
+        return rows
+
+    return analyze
+
+
+@pytest.mark.parametrize("by", ["compound-length", "context-length", "modifier", "type"])
+def test_cter_by_group_is_that_of_compgen_cter(cognition, analyze, capsys, by):
+    folder, logs = cognition
+    rows = analyze(logs, by, "--data", folder, "--label", "weak", "strong")
+    for log, label in zip(logs, ("weak", "strong"), strict=True):
+        flags = [f"--{name}={folder}/cter/{file}" for name, file in (
+            ("lexicon", "lexicon"), ("compound", "test.compound"))]  # fmt: skip
+        assert cter.main(["--log", log, *flags, "--json"]) == 0
+        expected = json.loads(capsys.readouterr().out)["groups"][by.replace("-", "_")]
+        for measure in ("instance", "aggregate"):
+            mine = [r for r in rows if (r["measure"], r["system"]) == (f"{measure} CTER", label)]
+            assert [row[by] for row in mine] == list(expected)
+            for row in mine:
+                assert row["percent"] == pytest.approx(expected[row[by]][measure])
+                assert row["low"] <= row["percent"] <= row["high"]
+                if measure == "instance":
+                    assert row["lines"] == expected[row[by]]["n"]
+
+
+def test_intervals_shrink_with_more_groups_and_stay_with_the_seed(cognition, analyze):
+    folder, logs = cognition
+    flags = ["--data", folder, "--resamples", 300]
+    first, again = (analyze(logs[:1], "modifier", *flags) for _ in range(2))
+    assert first == again
+    other = analyze(logs[:1], "modifier", *flags, "--seed", 2)
+    assert [row["percent"] for row in other] == [row["percent"] for row in first]
+    assert [row["low"] for row in other] != [row["low"] for row in first]
+    width = {row["modifier"]: row["high"] - row["low"] for row in first[:2]}
+    units = {row["modifier"]: row["units"] for row in first[:2]}
+    assert sum(units.values()) == 3 * GROUPS
+    assert (width["with"] < width["without"]) == (units["with"] > units["without"])
+
+
+def test_cogs_cases(compgen_data, tmp_path, analyze):
+    path = compgen_data / "cogs/data/gen.tsv"
+    if not path.is_file():
+        pytest.skip(f"{path} is not there")
+    seen: dict[str, list[list[str]]] = {}
+    for line in path.read_text().splitlines():
+        seen.setdefault(line.split("\t")[2], []).append(line.split("\t"))
+    chosen = [row for rows in seen.values() for row in rows[:4]]
+    (tmp_path / "cases").mkdir()
+    (tmp_path / "cases/test.case").write_text("".join(f"{row[2]}\n" for row in chosen))
+    sources, targets, cases = zip(*chosen, strict=True)
+    right = [i % 4 < 3 and cases[i] != "cp_recursion" for i in range(len(chosen))]
+    hypotheses = [t if ok else "x" for t, ok in zip(targets, right, strict=True)]
+    log = write_log(tmp_path / "test.log", sources, targets, hypotheses)
+    rows = analyze([log], "case", "--data", tmp_path)
+    assert len(rows) == 21 and {row["lines"] for row in rows} == {4}
+    percents = {row["case"]: row["percent"] for row in rows}
+    assert percents.pop("cp_recursion") == 0.0 and set(percents.values()) == {75.0}
+
+
+@pytest.mark.parametrize("by", ["output-length", "input-length"])
+def test_exact_match_by_length_of_a_real_log(tiny_log, analyze, by):
+    generation = read(tiny_log)
+    rows = analyze([str(tiny_log)], by)
+    texts = generation.targets if by == "output-length" else generation.sources
+    for row in rows:
+        members = [i for i, text in enumerate(texts) if len(text.split()) == int(row[by])]
+        right = sum(generation.hypotheses[i] == generation.targets[i] for i in members)
+        assert row["lines"] == row["units"] == len(members)
+        assert row["percent"] == pytest.approx(100 * right / len(members))
+    assert sum(row["lines"] for row in rows) == 37
+
+
+def test_what_cannot_be_done_is_one_sentence(cognition, tiny_log, tmp_path, capsys):
+    folder, logs = cognition
+    empty = tmp_path / "empty"
+    (empty / "cases").mkdir(parents=True)
+    (empty / "cases/test.case").write_text("active_to_passive\n")
+    (empty / "cases/test1.case").write_text("active_to_passive\n" * 36 + "other\n")
+    bare = tmp_path / "bare.log"
+    bare.write_text("S-0\tthe dog\nH-0\t-0.5\tx\nTranslated 1 sentences (3 tokens)\n")
+    tiny = str(tiny_log)
+    for flags, reason in (
+        ([tmp_path / "none.log", "--by", "input-length"], "none.log: No such file"),
+        ([bare, "--by", "input-length"], "bare.log: it has no references"),
+        ([logs[0], tiny, "--by", "input-length"], "are not about the same sentences"),
+        ([tiny, "--by", "modifier"], "--by modifier needs --data DATA, a folder of prepare/cog"),
+        ([tiny, "--by", "modifier", "--data", empty], "test.compound is not there"),
+        ([tiny, "--by", "modifier", "--data", folder], "37 sources, 600 compounds"),
+        ([tiny, "--by", "case", "--data", folder], "test.case is not there"),
+        ([tiny, "--by", "case", "--data", empty], "has 1 lines, but"),
+        ([tiny, "--by", "case", "--data", empty, "--subset", "test1"], "'other' is no general"),
+        ([tiny, "--by", "input-length", "--label", "a", "b"], "--label: name each of the 1 logs"),
+        ([tiny, "--by", "input-length", "--resamples", "0"], "--resamples 0"),
+    ):
+        out = tmp_path / "out"
+        assert main(["errors", *map(str, flags), "--out", str(out)]) == 1, flags
+        message = capsys.readouterr().err.splitlines()[-1]
+        assert message.startswith("compgen-analyze errors: ") and reason in message, message
+        assert not out.exists(), "something half-done is left"

@@ -1,0 +1,190 @@
+"""Rows against a baseline: the tests on hand-made logs, and what is said where there is no test."""
+
+from collections.abc import Sequence
+from pathlib import Path
+
+import pytest
+from scipy import stats
+
+from compgen_fairseq.reporting.comparison import Comparison, compare, is_plain, over_seeds
+from compgen_fairseq.reporting.report import Report, Row
+from compgen_fairseq.reporting.runs import ReportError, Run, Score, ScoreName
+from compgen_fairseq.scoring.bleu import BleuOptions, bleu
+from compgen_fairseq.scoring.significance import compare_bleu
+
+EXACT, BLEU = ScoreName("exact_match", "best", False), ScoreName("bleu", "best", False)
+CTER = [ScoreName(f"cter {number}", "best", True) for number in ("instance", "aggregate")]
+COGS = ScoreName("cogs", "best", False)
+TARGETS = [f"the target of sentence number {i}" for i in range(20)]
+
+
+def write_log(path: Path, hypotheses: Sequence[str], targets=TARGETS, sources=None) -> None:
+    sources = sources or [f"s {i}" for i in range(len(targets))]
+    triples = enumerate(zip(sources, targets, hypotheses, strict=True))
+    lines = [
+        f"S-{i}\t{s}\nT-{i}\t{t}\nH-{i}\t-1\t{h}\nD-{i}\t-1\t{h}\n" for i, (s, t, h) in triples
+    ]
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text("".join([*lines, f"Translated {len(targets)} sentences (9 tokens)\n"]))
+
+
+@pytest.fixture
+def make(tmp_path):
+    """``make("sal", 1, right=15)``: a run with its log of 20 sentences, the first of them right."""
+
+    def make(label: str, seed: int, right: int, attention: str = "sal") -> Run:
+        folder = tmp_path / f"{label}.{seed}"
+        write_log(folder / "test.best.log", TARGETS[:right] + 5 * ["?"] + (15 - right) * ["wrong"])
+        scores = {EXACT: Score(5.0 * right, "m:e|n:20", folder / "test.best.json")}
+        settings = {"model.attention": attention, "model.quantizer": None}
+        return Run(folder, label, seed, settings, 9, 1.0, scores, data=tmp_path / "data")
+
+    return make
+
+
+def reported(*rows: Sequence[Run]) -> Report:
+    return Report(tuple(Row(runs[0].label, tuple(runs)) for runs in rows), ())
+
+
+def test_one_seed_each_is_mcnemars_test(make):
+    found = compare(reported([make("plain", 1, 5)], [make("sal", 1, 15)]))
+    (one,) = found.found
+    assert (found.baseline, one.label, one.score, one.difference) == ("plain", "sal", EXACT, 50)
+    assert one.p_sentences == stats.binomtest(10, 10).pvalue  # 10 of 20 differ, all for sal
+    assert one.interval[0] < 50 < one.interval[1]
+    assert one.p_seeds is None and one.marks == "*" and one.untested == ""
+    assert found.of("sal", EXACT) is one and found.of("plain", EXACT) is None
+
+
+def test_seeds_are_pooled_by_sentence(make):
+    # means over seeds: 1 for 4, 1/2 for 2 more; against 1 for 4, 1/2 for 4 more: 2 sentences differ
+    first = [make("plain", 1, 4), make("plain", 2, 6)]
+    found = compare(reported(first, [make("sal", 1, 4), make("sal", 2, 8)]))
+    (one,) = found.found
+    assert one.difference == pytest.approx(5)
+    assert one.p_sentences == stats.binomtest(2, 2).pvalue == 0.5
+    assert one.marks == ""
+
+
+def test_seeds_against_seeds():
+    # of the 70 ways to divide eight runs in two rows of four, two are as far apart
+    assert over_seeds([1.0, 2.0, 3.0, 4.0], [5.0, 6.0, 7.0, 8.0]) == pytest.approx(2 / 70)
+    assert over_seeds([1.0, 2.0], [3.0, 4.0]) == pytest.approx(2 / 6)
+    assert over_seeds([3.0, 3.0], [3.0, 3.0]) == 1
+
+
+def test_marks():
+    assert Comparison("a", EXACT, 1.0, None, 0.049, 0.05).marks == "*"
+    assert Comparison("a", EXACT, 1.0, None, None, 0.01).marks == "†"
+    assert Comparison("a", EXACT, 1.0, None, 0.01, 0.01).marks == "*†"
+
+
+def test_the_baseline(make):
+    rows = [make("sal", 1, 15)], [make("usual", 1, 5, "plain")], [make("srl", 1, 9)]
+    assert compare(reported(*rows)).baseline == "usual"
+    chosen = compare(reported(*rows), "srl")
+    assert [(one.label, one.difference) for one in chosen.found] == [("sal", 30), ("usual", -20)]
+    assert compare(reported(rows[0], rows[2])).baseline == "sal"  # none is plain: the first
+    assert compare(reported(rows[0])).found == ()
+    with pytest.raises(ReportError, match=r"--baseline x: no row .*; they are sal, usual, srl$"):
+        compare(reported(*rows), "x")
+
+
+@pytest.mark.parametrize(
+    ("settings", "plain"),
+    [
+        ({"model._name": "transformer_iwslt_de_en"}, True),
+        ({"model._name": "proto_transformer"}, False),
+        ({"model.attention": "plain", "model.quantizer": "none"}, True),
+        ({"model.attention": "plain", "model.quantizer": "sovq"}, False),
+        ({"model._name": "transformer", "model.attention": "sal"}, False),
+    ],
+)
+def test_what_is_plain(settings, plain):
+    run = Run(Path("a"), "a", 1, settings, 1, 1.0, {})
+    assert is_plain(Row("a", (run,))) == plain
+
+
+def test_the_reason_is_given_where_there_is_no_test(make):
+    def reason(*rows: Sequence[Run]) -> str:
+        (one,) = compare(reported(*rows)).found
+        assert one.p_sentences is None and one.interval is None and one.marks == ""
+        return one.untested
+
+    first, other = make("plain", 1, 5), make("sal", 1, 15)
+    other.scores[EXACT] = other.scores[EXACT]._replace(value=50.0)
+    said = reason([first], [other])
+    assert "sal.1/test.best.json says 50.00 but the log beside it gives 75.00" in said
+    write_log(other.path / "test.best.log", TARGETS[:10] + 10 * ["?"], sources=20 * ["other"])
+    assert "plain.1 and" in (said := reason([first], [other])) and "the same sentences" in said
+    (other.path / "test.best.log").unlink()
+    assert "sal.1/test.best.log: No such file" in reason([first], [other])
+
+
+def test_scores_that_only_one_row_has_are_left_out(make):
+    other = make("sal", 1, 15)
+    other.scores[BLEU] = Score(1.0, "b", other.path / "bleu.best.json")
+    assert [one.score for one in compare(reported([make("plain", 1, 5)], [other])).found] == [EXACT]
+
+
+def test_bleu_compares_the_median_runs(make, tmp_path):
+    raw = tmp_path / "data" / "raw" / "test.zh"
+    raw.parent.mkdir(parents=True)
+    raw.write_text("".join(f"{line}\n" for line in TARGETS))
+    options = BleuOptions("none", "none")
+    texts = {}
+
+    def scored(run: Run, right: int) -> Run:
+        texts[run.label, run.seed] = TARGETS[:right] + [line[:12] for line in TARGETS[right:]]
+        write_log(run.path / "test.best.log", texts[run.label, run.seed], 20 * ["cut <unk>"])
+        value, stamp = bleu(texts[run.label, run.seed], TARGETS, options)
+        stamp = f"metric:bleu|ref:test.zh|{stamp}"
+        run.scores.clear()
+        run.scores[BLEU] = Score(value.score, stamp, run.path / "bleu.best.json")
+        return run
+
+    first = [scored(make("plain", seed, 5), right) for seed, right in ((1, 9), (2, 5), (3, 7))]
+    other = [scored(make("sal", seed, 5), right) for seed, right in ((1, 15), (2, 11))]
+    (one,) = compare(reported(first, other)).found
+    medians = texts["plain", 3], texts["sal", 2]
+    assert one.p_sentences == compare_bleu(*medians, TARGETS, options).p_value
+    assert one.interval is None and one.untested == "" and one.p_seeds == pytest.approx(2 / 10)
+
+
+def test_cter_is_tested_by_groups_of_five(make, tmp_path):
+    cter = tmp_path / "data" / "cter"
+    cter.mkdir(parents=True)
+    (cter / "lexicon").write_text("dog\t狗\nthe\t/\nsmall\t小\n")
+    compounds = 5 * ["the dog"] + 5 * ["the small dog"] + 10 * ["the dog"]
+    (cter / "test.compound").write_text("".join(f"{line}\n" for line in compounds))
+
+    def scored(run: Run, wrong: Sequence[int]) -> Run:
+        lines = ["猫" if i in wrong else "小狗" for i in range(20)]
+        write_log(run.path / "test.best.log", lines, sources=[f"{c} ran" for c in compounds])
+        instance, aggregate = 5.0 * len(wrong), 25.0 * len({i // 5 for i in wrong})
+        run.scores.clear()
+        for name, value in zip(CTER, (instance, aggregate), strict=True):
+            run.scores[name] = Score(value, "rules:published", run.path / "cter.best.json")
+        return run
+
+    first = scored(make("plain", 1, 5), [0, 5, 6, 10, 15])
+    other = scored(make("sal", 1, 5), [0])
+    aggregate, instance = compare(reported([first], [other])).found
+    assert [aggregate.untested, instance.untested] == ["", ""]
+    assert (instance.difference, aggregate.difference) == (-20, -75)
+    assert instance.p_sentences == aggregate.p_sentences == stats.binomtest(0, 3).pvalue
+
+
+def test_cogs_counts_the_generalization_cases(make, tmp_path):
+    cases = tmp_path / "data" / "cases" / "test.case"
+    cases.parent.mkdir(parents=True)
+    cases.write_text("".join(f"{c}\n" for c in 4 * ["in_distribution"] + 16 * ["pp_recursion"]))
+    runs = [make("plain", 1, 5), make("sal", 1, 12)]
+    for run, right in zip(runs, (1, 8), strict=True):
+        run.scores.clear()
+        run.scores[COGS] = Score(100 * right / 16, "c", run.path / "cogs.best.json")
+        macro = ScoreName("cogs macro", "best", False)
+        run.scores[macro] = Score(1.0, "c", run.path / "cogs.best.json")
+    whole, macro = compare(reported(*([run] for run in runs))).found
+    assert whole.p_sentences == stats.binomtest(7, 7).pvalue
+    assert macro.untested == "cogs macro has no value for a sentence"
