@@ -54,7 +54,16 @@ SUITES = {
         "plain=sq_transformer_scan: --attention plain",
         "sal=sq_transformer_scan",
         "srl=sq_transformer_cogs: --source-codes 6 --target-codes 4",
-    )
+    ),
+    "cat": (
+        "transformer=transformer: --encoder-layers 3 --decoder-layers 3 --encoder-embed-dim 256 "
+        "--encoder-ffn-embed-dim 512 --encoder-attention-heads 4 --decoder-attention-heads 4 "
+        "--dropout 0.3 --share-decoder-input-output-embed",
+        "cat=cat_transformer_scan: --criterion composition_cross_entropy --dropout 0.3 "
+        "--share-decoder-input-output-embed",
+        "cat-1000=cat_transformer_scan: --codes 1000 --criterion composition_cross_entropy "
+        "--dropout 0.3 --share-decoder-input-output-embed",
+    ),
 }
 # measure, models, reference, bound on the ratios (from below; of memory from above)
 TARGETS = {
@@ -65,7 +74,8 @@ TARGETS = {
         ("generating", "srl", "plain", 0.98),
         ("generating", "sal", "plain", 0.6),
         ("generating", "plain", "transformer", 0.7),
-    )
+    ),
+    "cat": (("training", "cat", "transformer", 0.62),),
 }
 MEASURES = ("training", "generating", "memory")
 

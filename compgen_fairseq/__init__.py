@@ -9,11 +9,18 @@ if not {Path(word).name for word in sys.argv[:1]} & {"compgen-cter", "compgen-re
 
     compat.apply()
 
-    from compgen_fairseq.criterions import structural_cross_entropy  # noqa: F401
+    from compgen_fairseq.criterions import (  # noqa: F401
+        cat_pretraining,
+        composition_cross_entropy,
+        structural_cross_entropy,
+    )
     from compgen_fairseq.models import (  # noqa: F401
+        cat,
+        cat_transformer,
         proto_transformer,
         sq_transformer,
         syntactic_attention,
     )
     from compgen_fairseq.scoring import exact_match  # noqa: F401
+    from compgen_fairseq.tasks import cat_pretraining as cat_task  # noqa: F401
     from compgen_fairseq.tasks import compgen_translation  # noqa: F401

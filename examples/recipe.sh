@@ -60,6 +60,18 @@ train_sq() {
         --criterion structural_cross_entropy "${method[@]}" "$@"
 }
 
+# train_transformer CAT_ARCH FLAG...: trains fairseq's Transformer (METHOD=transformer) or the same
+# with CAT's encoder (METHOD=cat).
+train_transformer() {
+    local method=(--arch "$1" --criterion composition_cross_entropy)
+    shift
+    if [[ $METHOD == transformer ]]; then
+        method=(--arch transformer --criterion label_smoothed_cross_entropy)
+    fi
+    train "${method[@]}" --optimizer adam --adam-betas '(0.9,0.98)' --clip-norm 0 \
+        --share-decoder-input-output-embed "$@"
+}
+
 # train FLAG...: fairseq-train into SAVE, UPDATES long; resumes what is there.
 train() {
     if [[ -e $save/PREPARED.json ]] && ! cmp -s "$data/PREPARED.json" "$save/PREPARED.json"; then
@@ -108,7 +120,7 @@ codes() {
     then
         mv "$file.partial" "$file"
     else
-        grep -q "has no codes" "$save/codes.err" || { cat "$save/codes.err" >&2; exit 1; }
+        grep -Eq "has no codes|holds no sq_transformer" "$save/codes.err" || { cat "$save/codes.err" >&2; exit 1; }
         rm "$file.partial"
     fi
     rm "$save/codes.err"

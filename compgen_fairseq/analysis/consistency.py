@@ -213,5 +213,5 @@ def _draw(models: Mapping[str, Any], subset: str) -> Any:
     axes.invert_yaxis()
     axes.margins(x=0.1)
     axes.set_xlabel(f"distinct source types aligned in {subset}")
-    made.legend(loc="outside upper center", ncols=len(models))
+    made.legend(loc="outside upper center", ncols=1)
     return made

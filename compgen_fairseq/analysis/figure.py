@@ -35,7 +35,7 @@ def _matplotlib() -> Any:
         AnalysisError: if it is not installed.
     """
     for chatty in ("matplotlib", "fontTools"):  # at its import fairseq asks all for every detail
-        logging.getLogger(chatty).setLevel(logging.WARNING)
+        logging.getLogger(chatty).setLevel(logging.ERROR)
     try:
         import matplotlib
     except ImportError:

@@ -6,17 +6,18 @@
 # flags go to fairseq-train. The environment's variables are explained in examples/recipe.sh;
 # SELECT=cter chooses the checkpoint by instance CTER instead of BLEU (prepare with --valid cg20).
 # Besides the variants of SQ-Transformer METHOD can be proto (Proto-Transformer, prototypes after
-# STAGE1_EPOCHS=8 epochs) or transformer (fairseq's own).
+# STAGE1_EPOCHS=8 epochs), cat (CAT's encoder) or transformer (fairseq's own).
 set -euo pipefail
 # shellcheck source=../recipe.sh
 source "$(dirname "${BASH_SOURCE[0]}")/../recipe.sh"
 
-OTHER_METHODS="proto, transformer"
+OTHER_METHODS="proto, cat, transformer"
 if [[ $SIZE == paper ]]; then # the paper's appendix B.2 and its authors' settings
     : "${UPDATES:=1000000}"
     size=()
     sq_size=()
     transformer_size=()
+    cat_size=(--encoder-attention-heads 4 --decoder-attention-heads 4) # as transformer has
     schedule=(
         --lr 5e-4 --lr-scheduler inverse_sqrt --warmup-updates 4000 --max-tokens 4096
         --validate-interval-updates 5000 --save-interval-updates 5000
@@ -30,6 +31,7 @@ else # 2 + 2 layers, 128 wide, for the low-resource setting
     )
     sq_size=(--encoder-predictor-layers 1 --decoder-predictor-layers 1)
     transformer_size=(--decoder-embed-dim 128)
+    cat_size=(--codes 256)
     schedule=(
         --lr 3e-3 --lr-scheduler polynomial_decay --total-num-update "$UPDATES"
         --warmup-updates 300 --max-tokens 2048
@@ -48,14 +50,21 @@ common=(
     --validate-interval 1000000 --max-tokens-valid 8192
 )
 other=(
-    --criterion label_smoothed_cross_entropy --optimizer adam --adam-betas '(0.9,0.98)'
+    --optimizer adam --adam-betas '(0.9,0.98)'
     --share-decoder-input-output-embed "${transformer_size[@]}" "${common[@]}"
 )
 case "${METHOD:-sq}" in
     proto)
-        train --arch proto_transformer_cognition \
+        train --arch proto_transformer_cognition --criterion label_smoothed_cross_entropy \
             --prototype-stage1-epochs "${STAGE1_EPOCHS:-8}" "${other[@]}"
         ;;
-    transformer) train --arch transformer_iwslt_de_en "${other[@]}" ;;
+    cat)
+        train --arch cat_transformer_cognition --criterion composition_cross_entropy \
+            "${cat_size[@]}" "${other[@]}"
+        ;;
+    transformer)
+        train --arch transformer_iwslt_de_en --criterion label_smoothed_cross_entropy \
+            "${other[@]}"
+        ;;
     *) train_sq sq_transformer_cognition "${sq_size[@]}" "${common[@]}" ;;
 esac

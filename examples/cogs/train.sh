@@ -3,30 +3,47 @@
 #   [METHOD=sq] [SEED=1] [SIZE=tiny|paper] [UPDATES=N] [LAUNCH=...] \
 #       bash examples/cogs/train.sh DATA SAVE [FLAG...]
 # DATA comes from prepare/cogs.sh; SAVE is the folder of the checkpoints and the log; more flags go
-# to fairseq-train. The environment's variables are explained in examples/recipe.sh.
+# to fairseq-train. The environment's variables are explained in examples/recipe.sh. Besides the
+# variants of SQ-Transformer METHOD can be cat (CAT's encoder) or transformer (fairseq's own, the
+# baseline of cat).
 set -euo pipefail
 # shellcheck source=../recipe.sh
 source "$(dirname "${BASH_SOURCE[0]}")/../recipe.sh"
 
+OTHER_METHODS="cat, transformer"
 if [[ $SIZE == paper ]]; then # the paper's appendix B.2 and its authors' settings
     : "${UPDATES:=100000}"
-    SIZE_FLAGS=(
+    sq_size=()
+    transformer_size=(
+        --encoder-layers 3 --decoder-layers 3 --encoder-embed-dim 256
+        --encoder-ffn-embed-dim 512 --decoder-ffn-embed-dim 512
+    )
+    common=(
         --dropout 0.3
         --lr 5e-4 --lr-scheduler inverse_sqrt --warmup-updates 4000 --max-tokens 4096
         --validate-interval-updates 2000 --save-interval-updates 2000
     )
 else # 2 + 2 layers, 128 wide
     : "${UPDATES:=4000}"
-    SIZE_FLAGS=(
+    sq_size=(--encoder-predictor-layers 1 --decoder-predictor-layers 1)
+    transformer_size=()
+    common=(
         --encoder-layers 2 --decoder-layers 2 --encoder-embed-dim 128
         --encoder-ffn-embed-dim 256 --decoder-ffn-embed-dim 256
-        --encoder-predictor-layers 1 --decoder-predictor-layers 1
         --dropout 0.1 --lr 3e-3 --lr-scheduler polynomial_decay --total-num-update "$UPDATES"
         --warmup-updates 300 --max-tokens 2048
         --validate-interval-updates 1000 --save-interval-updates 1000
     )
 fi
-
-train_sq sq_transformer_cogs --weight-decay 0 "${SIZE_FLAGS[@]}" \
-    --eval-exact-match --best-checkpoint-metric exact_match --maximize-best-checkpoint-metric \
+common+=(
+    --weight-decay 0
+    --eval-exact-match --best-checkpoint-metric exact_match --maximize-best-checkpoint-metric
     --validate-interval 1000000 --max-tokens-valid 8192
+)
+case "${METHOD:-sq}" in
+    cat | transformer)
+        train_transformer cat_transformer_cogs "${transformer_size[@]}" \
+            --encoder-attention-heads 4 --decoder-attention-heads 4 "${common[@]}"
+        ;;
+    *) train_sq sq_transformer_cogs "${sq_size[@]}" "${common[@]}" ;;
+esac

@@ -5,7 +5,8 @@
 # DATA comes from prepare/scan.sh; SAVE is the folder of the checkpoints and the log; more flags go
 # to fairseq-train. The environment's variables are explained in examples/recipe.sh. Besides the
 # variants of SQ-Transformer METHOD can be syntactic, syntactic-sequential, syntactic-action,
-# syntactic-mlp (Syntactic Attention and its ablations: 200,000 pairs, its authors' budget) or lstm.
+# syntactic-mlp (Syntactic Attention and its ablations: 200,000 pairs, its authors' budget), lstm,
+# cat (CAT's encoder) or transformer (fairseq's own, the baseline of cat).
 set -euo pipefail
 # shellcheck source=../recipe.sh
 source "$(dirname "${BASH_SOURCE[0]}")/../recipe.sh"
@@ -14,7 +15,7 @@ selection=(
     --eval-exact-match --best-checkpoint-metric exact_match --maximize-best-checkpoint-metric
     --max-tokens-valid 8192
 )
-OTHER_METHODS="syntactic, syntactic-sequential, syntactic-action, syntactic-mlp, lstm"
+OTHER_METHODS="syntactic, syntactic-sequential, syntactic-action, syntactic-mlp, lstm, cat, transformer"
 case "${METHOD:-sq}" in
     syntactic) flags=(--arch syntactic_attention_scan) ;;
     syntactic-sequential) flags=(--arch syntactic_attention_scan --sequential-semantics) ;;
@@ -39,20 +40,32 @@ fi
 
 if [[ $SIZE == paper ]]; then # the paper's appendix B.2 and its authors' settings
     : "${UPDATES:=100000}"
-    SIZE_FLAGS=(
+    sq_size=()
+    transformer_size=(
+        --encoder-layers 3 --decoder-layers 3 --encoder-embed-dim 256
+        --encoder-ffn-embed-dim 512 --decoder-ffn-embed-dim 512
+    )
+    common=(
         --lr 5e-4 --lr-scheduler inverse_sqrt --warmup-updates 4000 --max-tokens 4096
         --validate-interval-updates 1000 --save-interval-updates 1000
     )
 else # 2 + 2 layers, 64 wide
     : "${UPDATES:=9000}"
-    SIZE_FLAGS=(
+    sq_size=(--encoder-predictor-layers 1 --decoder-predictor-layers 1)
+    transformer_size=()
+    common=(
         --encoder-layers 2 --decoder-layers 2 --encoder-embed-dim 64
         --encoder-ffn-embed-dim 128 --decoder-ffn-embed-dim 128
-        --encoder-predictor-layers 1 --decoder-predictor-layers 1
         --lr 3e-3 --lr-scheduler polynomial_decay --total-num-update "$UPDATES"
         --warmup-updates 300 --max-tokens 1024 --repeated-pairs spread
         --validate-interval-updates 500 --save-interval-updates 500
     )
 fi
-
-train_sq sq_transformer_scan --dropout 0.3 --weight-decay 0.1 "${SIZE_FLAGS[@]}" "${selection[@]}"
+common+=(--dropout 0.3 --weight-decay 0.1 "${selection[@]}")
+case "${METHOD:-sq}" in
+    cat | transformer)
+        train_transformer cat_transformer_scan "${transformer_size[@]}" \
+            --encoder-attention-heads 4 --decoder-attention-heads 4 "${common[@]}"
+        ;;
+    *) train_sq sq_transformer_scan "${sq_size[@]}" "${common[@]}" ;;
+esac

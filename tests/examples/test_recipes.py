@@ -83,6 +83,28 @@ def test_train_resume_evaluate(recipe, languages, method, scores, tmp_path, run)
     assert f"| {method} | 3 | 20 |" in report
 
 
+@pytest.mark.parametrize(
+    ("recipe", "languages", "method"),
+    [
+        *(("scan", ("src", "tgt"), method) for method in ("cat", "transformer")),
+        ("cogs", ("en", "lf"), "cat"),
+        ("cognition", ("en", "zh"), "cat"),
+    ],
+)
+def test_cat_and_its_baseline(recipe, languages, method, tmp_path, run):
+    data, save = prepared(tmp_path / "data", languages, run), tmp_path / f"{method}.1"
+    tiny = [flag for flag in TINY if "predictor" not in flag]
+    log = script(f"{recipe}/train.sh", data, save, *tiny, METHOD=method, UPDATES="10")
+    assert ", time left 0 min" in log and "num_updates 10" in log
+    assert ("| sparsity " in log) == (method == "cat")
+    if recipe == "scan":
+        script("scan/evaluate.sh", data, save, "--max-len-b=4", BEAM="1")
+        assert {path.name for path in save.glob("test.*.json")} == {
+            "test.best.json",
+            "test.last.json",
+        }
+
+
 def test_two_processes(tmp_path, run):
     data, save = prepared(tmp_path / "data", ("en", "lf"), run), tmp_path / "save"
     log = script(

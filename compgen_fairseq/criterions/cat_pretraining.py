@@ -1,0 +1,213 @@
+"""CAT's pre-training loss: BERT's tasks, guided decomposition, semantics composition.
+
+Huang et al. (2024), "Towards Equipping Transformer with the Ability of Systematic
+Compositionality", section 4 and appendix B.1.
+"""
+
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+import torch.nn.functional as F
+from fairseq.criterions import FairseqCriterion, register_criterion
+from fairseq.dataclass import ChoiceEnum, FairseqDataclass
+from fairseq.logging import metrics
+from torch import Tensor
+
+from compgen_fairseq.criterions import composition_terms as terms
+from compgen_fairseq.criterions.structural_cross_entropy import Reduction, Value
+from compgen_fairseq.models.cat import PretrainingOutputs
+from compgen_fairseq.models.cat_transformer import REPRESENTATIONS
+from compgen_fairseq.models.sq_config import option
+
+#: The weights that each ablation sets to 0.
+ABLATIONS = {
+    "none": (),
+    "guided-decomposition": ("guided_decomposition", "sparsity"),
+    "semantics-composition": ("reconstruction", "sufficiency", "nuance"),
+    "reconstruction": ("reconstruction",),
+    "sufficiency": ("sufficiency",),
+    "nuance": ("nuance",),
+}
+
+
+@dataclass
+class CATPretrainingConfig(FairseqDataclass):
+    """The weights of the terms, all 1 in the paper, and what is left out.
+
+    The paper's L1 norm is a sum, this one a mean. With 1 it keeps whichever code is strongest, with
+    0.1 the guidance to right sememes still outweighs it.
+    """
+
+    task_loss: float = option(1.0, "weight of masked LM and next sentence prediction on h_cont")
+    guided_decomposition: float = option(
+        1.0, "weight of the attention to wrong sememes (equation 4, first term)"
+    )
+    sparsity: float = option(
+        0.1, "weight of the mean attention to a code, summed over layers (equation 4, second term)"
+    )
+    reconstruction: float = option(
+        1.0, "weight of the mean square of h_comp - h_cont, summed over layers (equation 5)"
+    )
+    reconstruction_beta: float = option(
+        0.1, "share of that gradient that moves h_cont towards h_comp"
+    )
+    sufficiency: float = option(
+        1.0, "weight of BERT's tasks on each of h_cont, h_comp and h_mix (equation 6)"
+    )
+    nuance: float = option(
+        1.0, "weight of what h_cont - h_comp still tells: entropy and BERT's tasks (equation 7)"
+    )
+    ablation: ChoiceEnum(list(ABLATIONS)) = option(  # type: ignore[valid-type]
+        "none",
+        "what is left out: guided-decomposition is equation 4, semantics-composition equations 5 "
+        "to 7, of which the others leave out one each",
+    )
+
+
+@register_criterion("cat_pretraining", dataclass=CATPretrainingConfig)
+class CATPretrainingCriterion(FairseqCriterion):
+    """``L_task + L_GD + L_SC``: a sum of ``weight * mean``, the means over all workers.
+
+    ``L_task`` is masked LM and next sentence prediction of the contextual states (appendix B.1),
+    which equation 6 counts once more; both are taken literally, so the contextual states have
+    twice the weight of the others, and without equation 6 BERT's own loss is left.
+
+    Equation 7 wants the tasks to fail on ``h_cont - h_comp``; equation 10 writes ``h_cont`` and
+    ``h_comp`` in its place, which would make them fail on the very states that equation 6 wants to
+    be sufficient. So ``h_cont - h_comp`` it is. Of equation 10 the two exponentials are taken:
+    ``exp(-MLM) + exp(-NSP)``, because ``exp(-(MLM + NSP))`` vanishes as soon as one is large.
+
+    Logged by name, unweighted, in nats: ``mlm_X`` and ``nsp_X`` for each representation X, the
+    perplexity ``ppl_X`` and the accuracy ``nsp_accuracy_X``, ``guided_decomposition``,
+    ``sparsity``, ``reconstruction``, ``nuance_entropy``, ``nuance_mlm``, ``nuance_nsp``, and
+    ``zeros_N``, the share of layer N's codes that a token does not use. ``loss`` is in nats, too.
+
+    With ``--update-freq`` above 1 the means are taken over each mini-batch.
+
+    Args:
+        cfg: the options.
+        task: ``cat_pretraining``, which knows the words' sememes.
+
+    Raises:
+        ValueError: the task does not.
+    """
+
+    sememes: Tensor  # (annotated words, S), see WordSememes.table
+
+    def __init__(self, cfg: CATPretrainingConfig, task: Any):
+        super().__init__(task)
+        if not hasattr(task, "word_sememes"):
+            raise ValueError("--criterion cat_pretraining goes with --task cat_pretraining")
+        left_out = ABLATIONS[str(cfg.ablation)]
+        names = {name for names in ABLATIONS.values() for name in names} | {"task_loss"}
+        self.weights = {n: 0.0 if n in left_out else float(getattr(cfg, n)) for n in names}
+        self.beta = cfg.reconstruction_beta
+        self.register_buffer("sememes", task.word_sememes.table, persistent=False)
+
+    def forward(self, model, sample, reduce=True):
+        """The loss of a batch of pairs, its number of masked subwords, and what to log."""
+        masked = sample["target"].ne(self.padding_idx)
+        _, extra = model(
+            **sample["net_input"], masked_tokens=masked, pretraining=self._asked(model)
+        )
+        outputs: PretrainingOutputs = extra["pretraining"]
+        values = list(self._tasks(outputs, sample["target"][masked], sample["next_sentence"]))
+        if outputs.composition is not None:
+            values += self._composition(outputs, sample)
+        dummy = bool(sample.get("ignore_grad", False))
+        size = masked.sum()
+        scale = Reduction(values, size * (not dummy), dummy, distributed=self.training)
+        logging_output: dict[str, Any] = {
+            "ntokens": sample["ntokens"],
+            "nsentences": sample["nsentences"],
+            "sample_size": size,
+        }
+        loss = scale.gradient_loss(values)
+        logging_output["loss"] = scale.logged_loss(values, logging_output)
+        return loss, size, logging_output
+
+    def _asked(self, model: Any) -> tuple[str, ...]:
+        """The representations that the heads are to read."""
+        while hasattr(model, "module"):  # fairseq wraps a data-parallel model twice
+            model = model.module
+        if model.cfg.composition == "none":
+            return ("cont",)
+        asked = REPRESENTATIONS if self.weights["sufficiency"] else ("cont",)
+        return (*asked, "nuance") if self.weights["nuance"] else asked
+
+    def _tasks(
+        self, outputs: PretrainingOutputs, words: Tensor, follows: Tensor
+    ) -> Iterator[Value]:
+        """Masked LM and next sentence prediction: ``L_task``, equations 6 and 7."""
+        pairs = torch.tensor(len(follows), device=follows.device)
+        number = torch.tensor(len(words), device=words.device)
+        plain = outputs.composition is None
+        for name, logits in outputs.words.items():
+            next_logits = outputs.next_sentence[name].float()
+            mlm = F.cross_entropy(logits.float(), words, reduction="sum")
+            nsp = F.cross_entropy(next_logits, follows, reduction="sum")
+            if name == "nuance":
+                weight = self.weights["nuance"]
+                yield Value("nuance_mlm", weight, mlm, number, terms.nuance_task)
+                yield Value("nuance_nsp", weight, nsp, pairs, terms.nuance_task)
+                continue
+            weight = 0.0 if plain else self.weights["sufficiency"]
+            weight += self.weights["task_loss"] if name == "cont" else 0.0
+            yield Value(f"mlm_{name}", weight, mlm, number)
+            yield Value(f"nsp_{name}", weight, nsp, pairs)
+            right = next_logits.argmax(-1).eq(follows).sum()
+            yield Value(f"nsp_accuracy_{name}", 0.0, 100 * right, pairs)
+
+    def _composition(self, outputs: PretrainingOutputs, sample: dict[str, Any]) -> Iterator[Value]:
+        """Equations 4, 5 and the first term of 7; how sparse the layers are."""
+        composition, weights = outputs.composition, self.weights
+        assert composition is not None and outputs.attention is not None
+        keep, last = composition.keep, composition.layers[-1]
+        if weights["guided_decomposition"]:
+            rows = sample["rows"]
+            annotated = rows.ge(0)
+            right = self.sememes[rows.clamp(min=0)]
+            pair = terms.guided_decomposition(outputs.attention, right, annotated)
+            yield Value("guided_decomposition", weights["guided_decomposition"], *pair)
+        if weights["sparsity"]:
+            yield Value("sparsity", weights["sparsity"], *terms.sparsity(composition))
+        if weights["reconstruction"]:
+            parts = [terms.reconstruction(one, keep, self.beta) for one in composition.layers]
+            total = torch.stack([part for part, _ in parts]).sum()
+            yield Value("reconstruction", weights["reconstruction"], total, parts[0][1])
+        if weights["nuance"]:
+            pair = terms.nuance_entropy(last.cont - last.comp, keep)
+            yield Value("nuance_entropy", weights["nuance"], *pair)
+        for number, layer in enumerate(composition.layers, start=1):
+            zeros = layer.attention.detach().eq(0).float().mean(-1)
+            yield Value(f"zeros_{number}", 0.0, (zeros * keep).sum(), keep.sum())
+
+    @classmethod
+    def reduce_metrics(cls, logging_outputs: list[dict[str, Any]]) -> None:
+        """Aggregate over workers and batches; a term is the mean over what it was summed over."""
+        totals = {
+            key: sum(float(log.get(key, 0)) for log in logging_outputs)
+            for key in sorted({key for log in logging_outputs for key in log})
+        }
+        size = max(totals.get("sample_size", 0), 1)
+        metrics.log_scalar("loss", totals.get("loss", 0) / size, size, round=3)
+        for key, number in totals.items():
+            if key.startswith("num_") and number > 0:
+                name = key.removeprefix("num_")
+                metrics.log_scalar(name, totals[f"sum_{name}"] / number, number, round=4)
+                if name.startswith("mlm_"):
+                    _, _, read = name.partition("_")
+                    metrics.log_derived(f"ppl_{read}", lambda m, n=name: round(_exp(m[n].avg), 2))
+
+    @staticmethod
+    def logging_outputs_can_be_summed() -> bool:
+        """Everything logged is a sum or a count."""
+        return True
+
+
+def _exp(nats: Any) -> float:
+    """Perplexity, however large."""
+    return math.exp(min(float(nats), 100.0))

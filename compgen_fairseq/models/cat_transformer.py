@@ -1,0 +1,218 @@
+"""CAT for translation: a Transformer whose encoder composes its states from trained codes.
+
+Huang et al. (2024), "Towards Equipping Transformer with the Ability of Systematic
+Compositionality". The paper has an encoder alone; here fairseq's decoder reads it.
+"""
+
+from argparse import Namespace
+from dataclasses import dataclass, field, fields
+from typing import Any
+
+from fairseq.data import Dictionary
+from fairseq.dataclass import ChoiceEnum, FairseqDataclass
+from fairseq.dataclass.utils import gen_parser_from_dataclass
+from fairseq.models import register_model, register_model_architecture
+from fairseq.models.transformer import (
+    TransformerConfig,
+    TransformerEncoderBase,
+    TransformerModel,
+    base_architecture,
+)
+from fairseq.models.transformer.transformer_legacy import transformer_iwslt_de_en
+from torch import Tensor
+
+from compgen_fairseq.modules.cat_layer import CATLayer
+from compgen_fairseq.modules.composition_outputs import CompositionOutputs
+from compgen_fairseq.modules.primitive_composition import SCORES
+
+REPRESENTATIONS = ("cont", "comp", "mix")
+
+
+@dataclass
+class CompositionConfig(FairseqDataclass):
+    """Options of ``--arch cat_transformer``, on top of those of ``--arch transformer``."""
+
+    codes: int = field(default=1000, metadata={"help": "size of every encoder layer's codebook"})
+    composition_score: ChoiceEnum(list(SCORES)) = field(  # type: ignore[valid-type]
+        default="cosine",
+        metadata={"help": "how well a code fits a state: cosine similarity or scaled dot product"},
+    )
+    representation: ChoiceEnum(list(REPRESENTATIONS)) = field(  # type: ignore[valid-type]
+        default="mix",
+        metadata={
+            "help": "what the decoder reads of the last encoder layer: contextual, compositional "
+            "or mixed states"
+        },
+    )
+
+    @classmethod
+    def of(cls, args: Any) -> "CompositionConfig":
+        """Take the options out of a namespace with others.
+
+        Raises:
+            ValueError: on an unknown choice.
+        """
+        names = [f.name for f in fields(cls) if hasattr(args, f.name)]
+        config = cls(**{name: getattr(args, name) for name in names})
+        if config.representation not in REPRESENTATIONS:
+            raise ValueError(
+                f"--representation is one of {', '.join(REPRESENTATIONS)}, "
+                f"not {config.representation}"
+            )
+        return config
+
+
+class CATEncoder(TransformerEncoderBase):
+    """fairseq's encoder with CAT layers.
+
+    Args:
+        cfg: fairseq's configuration of the Transformer.
+        dictionary: the source dictionary.
+        embed_tokens: its embeddings.
+        composition: CAT's own options.
+
+    Raises:
+        ValueError: on fairseq's options that can't go with CAT layers.
+    """
+
+    def __init__(
+        self,
+        cfg: TransformerConfig,
+        dictionary: Dictionary,
+        embed_tokens: Any,
+        composition: CompositionConfig,
+    ):
+        problems = (
+            (
+                cfg.encoder.normalize_before,
+                "--encoder-normalize-before (CAT's layers are post-norm, as in the paper)",
+            ),
+            (cfg.encoder.layerdrop, "--encoder-layerdrop"),
+            (cfg.checkpoint_activations, "--checkpoint-activations"),
+        )
+        for wrong, flag in problems:
+            if wrong:
+                raise ValueError(f"cat_transformer can't take {flag}: leave it out")
+        self.composition = composition  # before what calls build_encoder_layer
+        super().__init__(cfg, dictionary, embed_tokens)
+
+    def build_encoder_layer(self, cfg: TransformerConfig) -> CATLayer:
+        """A layer with a codebook of its own."""
+        return CATLayer(cfg, self.composition.codes, self.composition.composition_score)
+
+    def forward(
+        self,
+        src_tokens: Tensor,
+        src_lengths: Tensor | None = None,
+        return_all_hiddens: bool = False,
+        token_embeddings: Tensor | None = None,
+    ) -> dict[str, Any]:
+        """As fairseq's, for ``(batch, src_len)`` tokens; ``composition`` holds every layer's
+        representations as :class:`CompositionOutputs`."""
+        # fairseq collects what a layer returns beside its states, if asked for all hidden states
+        out = super().forward(src_tokens, src_lengths, True, token_embeddings)
+        layers, out["fc_results"] = out["fc_results"], []
+        if not return_all_hiddens:
+            out["encoder_states"] = []
+        if self.composition.representation != "mix":
+            states = getattr(layers[-1], self.composition.representation)
+            out["encoder_out"] = [states.transpose(0, 1)]
+        out["composition"] = CompositionOutputs(layers, src_tokens.ne(self.padding_idx))
+        return out
+
+
+@register_model("cat_transformer")
+class CATTransformerModel(TransformerModel):
+    """A CAT encoder and fairseq's decoder."""
+
+    encoder: CATEncoder
+
+    @classmethod
+    def add_args(cls, parser: Any) -> None:
+        """Add the flags; defaults are left to the architecture presets."""
+        super().add_args(parser)
+        gen_parser_from_dataclass(parser, CompositionConfig(), delete_default=True)
+
+    @classmethod
+    def build_encoder(cls, args: Any, src_dict: Dictionary, embed_tokens: Any) -> CATEncoder:
+        cfg = TransformerConfig.from_namespace(args)
+        return CATEncoder(cfg, src_dict, embed_tokens, CompositionConfig.of(cfg))
+
+    def forward(
+        self,
+        src_tokens: Tensor,
+        src_lengths: Tensor,
+        prev_output_tokens: Tensor,
+        return_all_hiddens: bool = True,
+        **options: Any,
+    ) -> tuple[Tensor, dict[str, Any]]:
+        """As fairseq's; the dictionary has the encoder's ``composition`` too.
+
+        Args:
+            src_tokens: ``(batch, src_len)``.
+            src_lengths: ``(batch,)``.
+            prev_output_tokens: ``(batch, tgt_len)``.
+            return_all_hiddens: also return the states of every layer.
+            options: of fairseq's decoder.
+        """
+        encoder_out = self.encoder(src_tokens, src_lengths, return_all_hiddens)
+        logits, extra = self.decoder(
+            prev_output_tokens,
+            encoder_out=encoder_out,
+            src_lengths=src_lengths,
+            return_all_hiddens=return_all_hiddens,
+            **options,
+        )
+        return logits, {**extra, "composition": encoder_out["composition"]}
+
+
+def _preset(args: Namespace, codes: int, **sizes: int) -> None:
+    for name, value in {"codes": codes, **sizes}.items():
+        if not hasattr(args, name):
+            setattr(args, name, value)
+
+
+def _sizes(layers: int, dim: int, ffn: int, heads: int) -> dict[str, int]:
+    """Both sides' sizes; fairseq gives the decoder the encoder's widths where it has none."""
+    return {
+        **{"encoder_layers": layers, "decoder_layers": layers},
+        **{"encoder_attention_heads": heads, "decoder_attention_heads": heads},
+        **{"encoder_embed_dim": dim, "encoder_ffn_embed_dim": ffn},
+    }
+
+
+@register_model_architecture("cat_transformer", "cat_transformer")
+def cat_transformer(args: Namespace) -> None:
+    """fairseq's ``transformer`` with the paper's 1,000 codes in every encoder layer."""
+    _preset(args, 1000)
+    base_architecture(args)
+
+
+@register_model_architecture("cat_transformer", "cat_transformer_iwslt_de_en")
+def cat_transformer_iwslt_de_en(args: Namespace) -> None:
+    """fairseq's ``transformer_iwslt_de_en`` with 1,000 codes."""
+    _preset(args, 1000)
+    transformer_iwslt_de_en(args)
+
+
+@register_model_architecture("cat_transformer", "cat_transformer_scan")
+def cat_transformer_scan(args: Namespace) -> None:
+    """SCAN at SQ-Transformer's size. Its language has about 20 words, each a primitive: 32 codes
+    leave room for what a word is in its context, and the whole codebook is in use."""
+    _preset(args, 32, **_sizes(3, 256, 512, 4))
+    base_architecture(args)
+
+
+@register_model_architecture("cat_transformer", "cat_transformer_cogs")
+def cat_transformer_cogs(args: Namespace) -> None:
+    """COGS at SQ-Transformer's size. Its several hundred words fall into a few dozen classes by
+    syntax and role: 64 codes, far fewer than words, make words share them."""
+    _preset(args, 64, **_sizes(3, 256, 512, 4))
+    base_architecture(args)
+
+
+@register_model_architecture("cat_transformer", "cat_transformer_cognition")
+def cat_transformer_cognition(args: Namespace) -> None:
+    """CoGnition at SQ-Transformer's size, about 2,000 words, with the paper's 1,000 codes."""
+    _preset(args, 1000, **_sizes(6, 512, 1024, 8))
+    base_architecture(args)

@@ -1,0 +1,52 @@
+"""One layer of the compositionality-aware Transformer (CAT)."""
+
+from fairseq.models.transformer import TransformerConfig
+from fairseq.modules.transformer_layer import TransformerEncoderLayerBase
+from torch import Tensor
+
+from compgen_fairseq.modules.composition_outputs import CompositionLayer
+from compgen_fairseq.modules.primitive_composition import PrimitiveComposition
+from compgen_fairseq.modules.representation_enhancement import RepresentationEnhancement
+
+
+class CATLayer(TransformerEncoderLayerBase):
+    """fairseq's encoder layer, then primitive composition, then representation enhancement.
+
+    The enhancement has half of the layer's heads, of the same width. A word stands in its sequence
+    twice, so it has as many numbers to attend by as in the plain layer. With all heads the two
+    modules would cost nearly as much as the layer itself (``benchmarks/README.md``).
+
+    Huang et al. (2024), "Towards Equipping Transformer with the Ability of Systematic
+    Compositionality", section 3.
+
+    Args:
+        cfg: fairseq's configuration of the Transformer.
+        num_codes: number K of codes.
+        score: the scoring function of :class:`PrimitiveComposition`.
+    """
+
+    def __init__(self, cfg: TransformerConfig, num_codes: int, score: str = "cosine"):
+        super().__init__(cfg)
+        self.composition = PrimitiveComposition(self.embed_dim, num_codes, score)
+        heads = cfg.encoder.attention_heads
+        self.enhancement = RepresentationEnhancement(
+            self.embed_dim, (heads + 1) // 2, self.embed_dim // heads, cfg.dropout
+        )
+
+    def forward(
+        self, x: Tensor, encoder_padding_mask: Tensor | None, attn_mask: Tensor | None = None
+    ) -> tuple[Tensor, CompositionLayer]:
+        """Run the layer.
+
+        Args:
+            x: ``(T, B, D)``.
+            encoder_padding_mask: ``(B, T)`` bool, True for padding; None where there is none.
+            attn_mask: of the plain layer, as fairseq's.
+
+        Returns:
+            ``h_mix`` as ``(T, B, D)``, the next layer's input, and all representations.
+        """
+        cont = super().forward(x, encoder_padding_mask, attn_mask).transpose(0, 1).contiguous()
+        comp, attention = self.composition(cont)
+        mix = self.enhancement(comp, cont, encoder_padding_mask)
+        return mix.transpose(0, 1), CompositionLayer(cont, comp, mix, attention)

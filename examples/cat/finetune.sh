@@ -1,0 +1,56 @@
+#!/usr/bin/env bash
+# Fine-tunes a pre-trained CAT model on labelled sentences; run again, it resumes.
+#   PRETRAINED=FILE [REPRESENTATION=cont|comp|mix] [BACKBONE=frozen|trained] [SEED=1] [EPOCHS=4] \
+#       [BATCH=32] [LR=X] [LAUNCH=...] bash examples/cat/finetune.sh DATA SAVE [FLAG...]
+# DATA comes from prepare/paws.sh, sts_b.sh or sst2.sh; SAVE is the folder of the checkpoints and
+# the log; more flags go to fairseq-train. The checkpoint with the best accuracy on the validation
+# set, or for numbers the smallest squared error, is the chosen one.
+set -euo pipefail
+# shellcheck source=../recipe.sh
+source "$(dirname "${BASH_SOURCE[0]}")/../recipe.sh"
+
+if [[ ! -e ${PRETRAINED:-} ]]; then
+    echo "$0: PRETRAINED=${PRETRAINED:-} is no file; name a checkpoint of examples/cat/train.sh" >&2
+    exit 2
+fi
+case "${BACKBONE:=frozen}" in
+    frozen) frozen=(--freeze-backbone) lr=1e-3 ;; # the paper's section 5.1
+    trained) frozen=() lr=5e-5 ;;                 # its appendix C.3
+    *)
+        echo "$0: BACKBONE=$BACKBONE is neither frozen nor trained" >&2
+        exit 2
+        ;;
+esac
+case "${REPRESENTATION:=mix}" in
+    cont | comp | mix) ;;
+    *)
+        echo "$0: REPRESENTATION=$REPRESENTATION is none of cont, comp, mix" >&2
+        exit 2
+        ;;
+esac
+
+pairs="$(python -c 'import json, sys; print(json.load(open(sys.argv[1]))["pairs"].get("train", 0))' \
+    "$data/PREPARED.json")"
+if [[ $pairs == 0 ]]; then
+    echo "$0: $data has nothing to train on" >&2
+    exit 2
+fi
+sizes="$(PYTHONPATH="$root" python "$root/examples/cat/sizes.py" "$PRETRAINED")"
+mapfile -t sizes <<<"$sizes"
+: "${BATCH:=32}" "${EPOCHS:=4}"
+UPDATES="${UPDATES:-$((EPOCHS * ((pairs + BATCH - 1) / BATCH)))}"
+
+target=(--num-classes 1 --regression-target)
+if [[ -e $data/label/dict.txt ]]; then
+    target=(
+        --num-classes "$(wc -l <"$data/label/dict.txt")"
+        --best-checkpoint-metric accuracy --maximize-best-checkpoint-metric
+    )
+fi
+
+train --task sentence_prediction --criterion sentence_prediction "${sizes[@]}" \
+    --finetune-from-model "$PRETRAINED" --representation "$REPRESENTATION" "${frozen[@]}" \
+    --init-token 0 --shorten-method truncate "${target[@]}" \
+    --optimizer adam --adam-betas '(0.9,0.999)' --weight-decay 0.01 --clip-norm 1 \
+    --lr "${LR:-$lr}" --lr-scheduler polynomial_decay --total-num-update "$UPDATES" \
+    --warmup-updates $((UPDATES / 16)) --batch-size "$BATCH" --required-batch-size-multiple 1

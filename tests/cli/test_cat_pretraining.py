@@ -1,0 +1,222 @@
+"""fairseq-train pre-trains CAT on a part of the Wikipedia sample; compgen-sememes reads it."""
+
+import hashlib
+import json
+import multiprocessing
+import os
+import socket
+from pathlib import Path
+from unittest import mock
+
+import pytest
+import torch
+from fairseq.checkpoint_utils import load_checkpoint_to_cpu
+from prepare_scripts import runner
+
+from compgen_fairseq.cli import sememes
+
+# a server that has imported fairseq: each of its processes starts at once
+PROCESSES = multiprocessing.get_context("forkserver")
+PROCESSES.set_forkserver_preload(["fairseq_cli.train", "fairseq_cli.validate"])
+
+
+def start(module: str, *flags: object, log: Path | None = None):
+    """Start a command of fairseq; it writes to a file, if there is one."""
+    with mock.patch("sys.argv", [module, *map(str, flags)]):
+        process = PROCESSES.Process(target=_main, args=(module, log))
+        process.start()
+    return process
+
+
+def _main(module: str, log: Path | None) -> None:
+    if log is not None:
+        file = os.open(log, os.O_CREAT | os.O_WRONLY)
+        os.dup2(file, 1)
+        os.dup2(file, 2)
+    __import__(f"fairseq_cli.{module}", fromlist=["cli_main"]).cli_main()
+
+
+def status(module: str, *flags: object, log: Path | None = None) -> int | None:
+    process = start(module, *flags, log=log)
+    process.join(timeout=280)
+    return process.exitcode
+
+
+def load(path: Path) -> dict[str, torch.Tensor]:
+    return load_checkpoint_to_cpu(str(path))["model"]
+
+
+def different(state: dict[str, torch.Tensor], other: dict[str, torch.Tensor]) -> list[str]:
+    assert state.keys() == other.keys()
+    return [name for name in state if not torch.equal(state[name], other[name])]
+
+
+@pytest.fixture(scope="module")
+def data(compgen_data: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The first 150 words of eight articles, with the published annotations."""
+    source = compgen_data / "hownet"
+    if not source.is_dir():
+        pytest.skip(f"{source} is not there")
+    folder = tmp_path_factory.mktemp("pretraining")
+    part = folder / "hownet"
+    part.mkdir()
+    sums = []
+    for name in ("hownet.txt", "en2zh_dict.txt", "sememe_1400_EnZh.txt", "corpus.en"):
+        text = (source / name).read_text()
+        if name == "corpus.en":
+            articles = text.splitlines()[:8]
+            text = "\n".join(" ".join(article.split()[:150]) for article in articles)
+        (part / name).write_text(text)
+        sums.append(f"{hashlib.sha256(text.encode()).hexdigest()}  {name}\n")
+    (folder / "sums").write_text("".join(sums))
+    flags = ["--from", part, "--checksums", folder / "sums", "--bpe-merges", 300]
+    done = runner("pretraining")(folder / "data", *flags)
+    assert done.returncode == 0, done.stderr
+    return folder / "data"
+
+
+@pytest.fixture(scope="module")
+def flags(data: Path, plugin: list[str]) -> list[object]:
+    sizes = "--encoder-layers 2 --encoder-embed-dim 16 --encoder-ffn-embed-dim 16"
+    return [
+        *(data, *plugin, "--task", "cat_pretraining", "--tokens-per-sample", 48),
+        *("--arch", "cat_tiny", *sizes.split(), "--encoder-attention-heads", 2, "--codes", 8),
+        *("--criterion", "cat_pretraining", "--optimizer", "adam", "--lr", 0.01),
+        *("--batch-size", 8, "--num-workers", 0, "--seed", 2, "--log-format", "json"),
+    ]
+
+
+@pytest.fixture(scope="module")
+def run(flags: list[object], tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Two epochs."""
+    folder = tmp_path_factory.mktemp("run")
+    best = ["--best-checkpoint-metric", "ppl_mix"]
+    save = ["--save-dir", folder, "--max-epoch", 2]
+    assert status("train", *flags, *best, *save, log=folder / "log") == 0
+    return folder
+
+
+def logged(path: Path, what: str) -> list[dict[str, str]]:
+    lines = (
+        line.partition("{")[2] for line in path.read_text().splitlines() if f"| {what} |" in line
+    )
+    return [json.loads("{" + line) for line in lines if line]
+
+
+def test_every_term_is_logged_and_the_loss_falls(run: Path) -> None:
+    first, second = logged(run / "log", "valid")
+    names = {
+        f"{t}_{r}" for t in ("mlm", "nsp", "ppl", "nsp_accuracy") for r in ("cont", "comp", "mix")
+    }
+    names |= {"guided_decomposition", "sparsity", "reconstruction", "zeros_1", "zeros_2"}
+    names |= {"nuance_entropy", "nuance_mlm", "nuance_nsp", "loss"}
+    assert {f"valid_{name}" for name in names} <= second.keys()
+    losses = [float(epoch["train_loss"]) for epoch in logged(run / "log", "train")]
+    assert losses[1] < losses[0]
+    assert float(second["valid_best_ppl_mix"]) == min(
+        float(epoch["valid_ppl_mix"]) for epoch in (first, second)
+    )
+
+
+def test_a_run_that_was_interrupted_ends_as_the_whole_one(
+    flags: list[object], run: Path, tmp_path: Path
+) -> None:
+    again = [
+        *flags,
+        "--best-checkpoint-metric",
+        "ppl_mix",
+        "--save-dir",
+        tmp_path,
+        "--max-epoch",
+        2,
+    ]
+    updates = int(logged(run / "log", "train")[0]["train_num_updates"])
+    assert status("train", *again, "--max-update", updates + 2) == 0
+    assert status("train", *again) == 0
+    state = load_checkpoint_to_cpu(str(tmp_path / "checkpoint_last.pt"))
+    assert state["optimizer_history"][-1]["num_updates"] == 2 * updates
+    assert different(state["model"], load(run / "checkpoint_last.pt")) == []
+
+
+def test_the_plain_encoder_trains_and_validates(
+    flags: list[object], data: Path, plugin: list[str], tmp_path: Path
+) -> None:
+    plain = ["--composition", "none", "--max-epoch", 1, "--save-dir", tmp_path]
+    assert status("train", *flags, *plain, log=tmp_path / "log") == 0
+    (valid,) = logged(tmp_path / "log", "valid")
+    assert {"valid_ppl_cont", "valid_nsp_accuracy_cont"} <= valid.keys()
+    assert not {"valid_ppl_comp", "valid_sparsity"} & valid.keys()
+    path = ["--path", tmp_path / "checkpoint_last.pt", "--batch-size", 8]
+    path += ["--task", "cat_pretraining", "--valid-subset", "valid"]
+    assert status("validate", data, *plugin, *path) == 0
+    checkpoint = str(tmp_path / "checkpoint_last.pt")
+    assert sememes.main([checkpoint, str(data), "the"]) == 1
+
+
+def test_two_workers_hold_the_same_model(flags: list[object], tmp_path: Path) -> None:
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+    every = tmp_path / "every"
+    every.mkdir()
+    (every / "__init__.py").write_text(
+        "from fairseq.trainer import Trainer\nimport compgen_fairseq\n"
+        "Trainer.should_save_checkpoint_on_current_rank = property(lambda self: True)\n"
+    )
+    shared = "--distributed-backend gloo --ddp-backend legacy_ddp --distributed-world-size 2"
+    workers = []
+    for rank in range(2):
+        (tmp_path / str(rank)).mkdir()
+        own = ["--distributed-rank", rank, "--save-dir", tmp_path / str(rank)]
+        own += ["--distributed-init-method", f"tcp://127.0.0.1:{port}", "--distributed-no-spawn"]
+        own += ["--user-dir", every, "--max-update", 3, "--word-average", "--disable-validation"]
+        workers.append(start("train", *flags, *shared.split(), *own))
+    for worker in workers:
+        worker.join(timeout=280)
+    assert [worker.exitcode for worker in workers] == [0, 0]
+    states = [load(tmp_path / str(rank) / "checkpoint_last.pt") for rank in range(2)]
+    assert different(*states) == []
+
+
+def test_the_sememes_of_words(run: Path, data: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    checkpoint = str(run / "checkpoint_last.pt")
+    text = (data / "raw" / "train").read_text().replace("@@ ", "").split()
+    words = ["the", "and", "political"]
+    command = [checkpoint, str(data), *words, "--subset", "train", "--top", "3"]
+    assert sememes.main([*command, "--json"]) == 0
+    found = json.loads(capsys.readouterr().out)
+    assert [row["word"] for row in found] == words
+    names = (data / "sememes.txt").read_text().splitlines()
+    annotations = dict(line.split("\t") for line in (data / "annotations.tsv").open())
+    for row in found:
+        assert row["occurrences"] == text.count(row["word"])
+        assert 0 <= row["zeros"] < 1
+        weights = [code["weight"] for code in row["codes"]]
+        assert len(weights) == 3 and weights == sorted(weights, reverse=True) and weights[-1] > 0
+        right = [names[int(index)] for index in annotations.get(row["word"], "").split()]
+        assert (row["right"] is None) == (not right)
+        for code in row["codes"]:
+            assert code["code"] in names
+            assert code["annotated"] == (code["code"] in right)
+    assert sememes.main(command) == 0
+    printed = capsys.readouterr().out
+    assert f"the: {text.count('the')} times" in printed
+    assert found[0]["codes"][0]["code"] in printed
+    assert sememes.main([*command, "--layer", "1", "--json"]) == 0
+    codes = json.loads(capsys.readouterr().out)[0]["codes"]
+    assert all(code["code"] in {f"code {number}" for number in range(8)} for code in codes)
+
+
+def test_what_cannot_be_shown_is_one_sentence(
+    run: Path, data: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    checkpoint = str(run / "checkpoint_last.pt")
+    for command, reason in (
+        ([checkpoint, str(data), "xylophone"], "'xylophone' does not occur in the subset valid"),
+        ([checkpoint, str(data), "the", "--layer", "3"], "--layer is between 1 and 2"),
+        ([checkpoint, str(tmp_path), "the"], "sememes.txt is missing"),
+        ([str(tmp_path / "none.pt"), str(data), "the"], "none.pt"),
+    ):
+        assert sememes.main(command) == 1, command
+        message = capsys.readouterr().err.splitlines()[-1]
+        assert message.startswith("compgen-sememes: ") and reason in message

@@ -1,0 +1,315 @@
+"""A small CAT model is pre-trained, fine-tuned and evaluated through the real commands."""
+
+import json
+import multiprocessing
+import os
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from unittest import mock
+
+import pytest
+import sentence_files
+import torch
+from fairseq.checkpoint_utils import load_checkpoint_to_cpu
+
+import compgen_fairseq  # noqa: F401
+from compgen_fairseq.cli import predict, similarity
+from compgen_fairseq.data import bird, paws, pretraining, sst2, sts_b
+
+# a server that has imported fairseq: each of its processes starts at once
+PROCESSES = multiprocessing.get_context("forkserver")
+PROCESSES.set_forkserver_preload(["fairseq_cli.train"])
+
+EXAMPLES = Path(__file__).resolve().parents[2] / "examples"
+REPRESENTATIONS = ("cont", "comp", "mix")
+WIDTHS = {"layers": 2, "embed-dim": 16, "ffn-embed-dim": 32, "attention-heads": 2}
+SIZES = [f"--encoder-{name}={size}" for name, size in WIDTHS.items()]
+SIZES += ["--arch", "cat", "--codes", 8, "--max-positions", 96]
+TRAINING = ["--optimizer", "adam", "--lr", 0.01, "--no-epoch-checkpoints", "--num-workers", 0]
+REGRESSION = ["--num-classes", 1, "--regression-target", "--init-token", 0]
+
+
+def _main() -> None:
+    from fairseq_cli.train import cli_main
+
+    cli_main()
+
+
+def train(*flags: object) -> None:
+    """Run fairseq-train."""
+    with mock.patch("sys.argv", ["train", *map(str, flags)]):
+        process = PROCESSES.Process(target=_main)
+        process.start()
+    process.join(timeout=280)
+    assert process.exitcode == 0
+
+
+@pytest.fixture(scope="module")
+def data(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Prepared folders: ``text`` for pre-training, and the four labelled sets."""
+    folder = tmp_path_factory.mktemp("data")
+    lines = sentence_files.sentences(300, 1)
+    (folder / "lines").write_text("".join(f"{line}\n" for line in lines))
+    senses = [
+        {"en_word": word, "Def": f"{{entity|{i}:a={{part{i % 5}|x}}}}"}
+        for i, word in enumerate(sentence_files.WORDS[::2])
+    ]
+    (folder / "senses").write_text(json.dumps(senses))
+    text = [folder / "text", "--text", folder / "lines", "--senses", folder / "senses"]
+    pretraining.main([*map(str, text), "--bpe-merges", "60"])
+    for module, more in ((paws, []), (bird, []), (sts_b, ["--ood", "MSRvid"]), (sst2, ["10"])):
+        name = module.__name__.rpartition(".")[2]
+        files = getattr(sentence_files, name)(folder / "files" / name)
+        more = ["--valid-size", *more] if module is sst2 else more
+        common = ["--pretrained", folder / "text", "--from", files]
+        module.main([*map(str, [folder / name, *common]), *more])
+    return folder
+
+
+def pretrain(data: Path, plugin: list[str], *flags: object) -> Path:
+    """A checkpoint after a few updates."""
+    task = ["--task", "cat_pretraining", "--criterion", "cat_pretraining"]
+    save = ["--tokens-per-sample", 96, "--max-tokens", 800, "--disable-validation", *flags]
+    train(data / "text", *plugin, *task, *SIZES, *TRAINING, *save)
+    return Path(str(flags[-1])) / "checkpoint_last.pt"
+
+
+@pytest.fixture(scope="module")
+def pretrained(data: Path, plugin: list[str], tmp_path_factory: pytest.TempPathFactory) -> Path:
+    save = tmp_path_factory.mktemp("pretrained")
+    return pretrain(data, plugin, "--max-update", 12, "--save-dir", save)
+
+
+@pytest.fixture(scope="module")
+def finetune(data: Path, pretrained: Path, plugin: list[str]) -> Callable[..., Path]:
+    """``finetune(NAME, FOLDER, flags...)``: the checkpoint of two epochs on the set NAME."""
+    state = load_checkpoint_to_cpu(str(pretrained))["model"]
+    sememes = len(state["encoder.layers.1.composition.codebook"])
+    task = ["--task", "sentence_prediction", "--criterion", "sentence_prediction"]
+    flags = [*plugin, *task, *SIZES, "--sememe-codes", sememes, *TRAINING, "--batch-size", 8]
+
+    def finetune(name: str, save: Path, *more: object) -> Path:
+        more = ("--max-epoch", 2, *more, "--save-dir", save)
+        train(data / name, *flags, *more)
+        return save / "checkpoint_last.pt"
+
+    return finetune
+
+
+@pytest.fixture(scope="module")
+def frozen(
+    finetune: Callable[..., Path], pretrained: Path, tmp_path_factory: pytest.TempPathFactory
+) -> dict[str, Path]:
+    """Heads on each representation of the frozen model, fine-tuned on the STS benchmark."""
+    folder = tmp_path_factory.mktemp("frozen")
+    common = [*REGRESSION, "--freeze-backbone", "--finetune-from-model", pretrained]
+    return {
+        name: finetune("sts_b", folder / name, *common, "--representation", name)
+        for name in REPRESENTATIONS
+    }
+
+
+def rows(checkpoint: Path, data: Path, tmp_path: Path, *more: str) -> list[list[str]]:
+    """What compgen-predict says of each sentence."""
+    out = tmp_path / "out.tsv"
+    assert predict.main([str(checkpoint), str(data), "--cpu", "--out", str(out), *more]) == 0
+    return [line.split("\t") for line in out.read_text().splitlines()]
+
+
+def test_a_frozen_backbone_does_not_change(frozen, pretrained):
+    before = load_checkpoint_to_cpu(str(pretrained))["model"]
+    for path in frozen.values():
+        after = load_checkpoint_to_cpu(str(path))["model"]
+        assert {name.split(".")[0] for name in after.keys() - before} == {"classification_heads"}
+        assert [name for name in before if not torch.equal(before[name], after[name])] == []
+    heads = [load_checkpoint_to_cpu(str(path))["model"] for path in frozen.values()]
+    name = "classification_heads.sentence_classification_head.out_proj.weight"
+    assert not torch.equal(heads[0][name], heads[1][name])
+
+
+def test_each_representation_has_its_own_predictions(frozen, data, tmp_path):
+    found = {name: rows(path, data / "sts_b", tmp_path) for name, path in frozen.items()}
+    labels = (data / "sts_b" / "label" / "test.label").read_text().split()
+    for one in found.values():
+        assert [float(label) for label, _ in one] == pytest.approx([float(x) for x in labels])
+    predicted = [[float(answer) for _, answer in one] for one in found.values()]
+    for i in range(3):
+        assert predicted[i] != pytest.approx(predicted[i - 1], abs=1e-3)
+
+
+def test_predictions_do_not_depend_on_the_batch(frozen, data, tmp_path):
+    alone = rows(frozen["mix"], data / "sts_b", tmp_path, "--max-tokens", "96")
+    together = rows(frozen["mix"], data / "sts_b", tmp_path)
+    for (_, one), (_, other) in zip(alone, together, strict=True):
+        assert float(one) == pytest.approx(float(other), abs=1e-5)
+
+
+def test_other_data_than_it_was_trained_on(frozen, data, tmp_path):
+    found = rows(frozen["mix"], data / "bird", tmp_path)
+    labels = (data / "bird" / "label" / "test.label").read_text().split()
+    assert [float(label) for label, _ in found] == pytest.approx([float(x) for x in labels])
+
+
+def test_correlation_of_numbers(frozen, data, tmp_path, capsys):
+    from scipy.stats import pearsonr
+
+    found = rows(frozen["comp"], data / "sts_b", tmp_path, "--subset", "test1", "--json")
+    said = json.loads(capsys.readouterr().out)
+    numbers = [[float(text) for text in column] for column in zip(*found, strict=True)]
+    assert said["score"] == pytest.approx(100 * pearsonr(*numbers).statistic, abs=1e-4)
+    assert (said["metric"], said["total"]) == ("pearson", 4)
+    assert "subset:test1" in said["signature"]
+
+
+def test_a_trained_backbone_changes_and_classes_are_counted(
+    finetune, pretrained, data, plugin, run, tmp_path, capsys
+):
+    """With the flags that fairseq has for it besides --finetune-from-model."""
+    reset = [f"--reset-{what}" for what in ("optimizer", "dataloader", "meters", "lr-scheduler")]
+    flags = ["--num-classes", 2, "--init-token", 0, "--representation", "comp"]
+    path = finetune("paws", tmp_path, *flags, "--restore-file", pretrained, *reset)
+    before, after = (load_checkpoint_to_cpu(str(p))["model"] for p in (pretrained, path))
+    changed = {name for name in before if not torch.equal(before[name], after[name])}
+    assert {"encoder.embed_segments.weight", "encoder.layers.1.composition.codebook"} <= changed
+
+    found = rows(path, data / "paws", tmp_path, "--subset", "test1")
+    right = [label == answer for label, answer in found]
+    said = capsys.readouterr().out.splitlines()[-3:]
+    assert said[0] == f"accuracy {10 * sum(right):.2f} ({sum(right)} / 10)"
+    negative = [one for one, (label, _) in zip(right, found, strict=True) if label == "0"]
+    share = f"{20 * sum(negative):.2f} ({sum(negative)} / 5)"
+    assert said[1] == f"accuracy of 0 {share}"
+    rows(path, data / "paws", tmp_path, "--subset", "test1", "--label", "0", "--json")
+    scored = json.loads(capsys.readouterr().out)
+    assert (scored["correct"], scored["total"]) == (sum(negative), 5)
+
+    # fairseq's own evaluation agrees
+    log = run(
+        *("fairseq_cli.validate", data / "paws", *plugin, "--path", path, "--num-classes", 2),
+        *("--task", "sentence_prediction", "--criterion", "sentence_prediction"),
+        *("--init-token", 0, "--valid-subset", "test1", "--batch-size", 4),
+    )
+    assert f"accuracy {10 * sum(right):g} " in log
+
+
+def test_recipe_resumes_and_evaluates(pretrained, data, tmp_path):
+    def script(name: str, *args: object, status: int = 0, **variables: str) -> str:
+        path = os.pathsep.join([str(Path(sys.executable).parent), os.environ["PATH"]])
+        done = subprocess.run(
+            ["bash", str(EXAMPLES / "cat" / name), *map(str, args)],
+            env={**os.environ, "PATH": path, **variables},
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+            timeout=280,
+        )
+        assert done.returncode == status, done.stdout
+        return done.stdout
+
+    save = tmp_path / "cont.1"
+    chosen = {"PRETRAINED": str(pretrained), "REPRESENTATION": "cont", "BATCH": "10"}
+    log = script("finetune.sh", data / "sst2", save, **chosen, EPOCHS="1")
+    assert f"loading pretrained model from {pretrained}" in log
+    assert "num_updates 5" in log and "accuracy" in log
+    again = script("finetune.sh", data / "sst2", save, **chosen, EPOCHS="1", UPDATES="7")
+    assert "loading pretrained model" not in again and "num_updates 7" in again
+    assert "best_accuracy" in again
+    said = script("evaluate.sh", data / "sst2", save)
+    assert said.count("accuracy of 1 ") == 2
+    scored = json.loads((save / "test.best.json").read_text())
+    lines = (save / "test.best.tsv").read_text().splitlines()
+    assert scored["total"] == len(lines) == 10
+    assert scored["correct"] == sum(line in ("0\t0", "1\t1") for line in lines)
+
+    for variables, message in (
+        ({"PRETRAINED": "/nowhere"}, "PRETRAINED=/nowhere is no file"),
+        ({"REPRESENTATION": "all"}, "REPRESENTATION=all is none of"),
+    ):
+        out = script("finetune.sh", data / "sst2", tmp_path / "x", status=2, **chosen | variables)
+        assert message in out and out.count("\n") == 1
+    out = script("finetune.sh", data / "bird", tmp_path / "x", status=2, **chosen)
+    assert "has nothing to train on" in out
+    assert "finetune.sh comes first" in script("evaluate.sh", data / "sst2", tmp_path, status=1)
+
+
+def test_similarity_is_the_correlation_of_single_phrases(pretrained, frozen, data, capsys):
+    folder = data / "bird"
+    for subset, total in (("test", 12), ("test1", 6)):
+        command = [str(pretrained), str(folder), "--subset", subset, "--cpu", "--json"]
+        assert similarity.main(command) == 0
+        said = json.loads(capsys.readouterr().out)
+        assert said["total"] == total
+        model = similarity.load(str(pretrained), str(folder))
+        words, bos = model.encoder.dictionary, [model.encoder.dictionary.bos()]
+        cosines: dict[str, list[float]] = {name: [] for name in REPRESENTATIONS}
+        texts = [(folder / "raw" / f"{subset}.input{i}").read_text().splitlines() for i in (0, 1)]
+        for pair in zip(*texts, strict=True):
+            states = []
+            for phrase in pair:
+                tokens = bos + words.encode_line(phrase, add_if_not_exist=False).tolist()
+                with torch.no_grad():
+                    _, extra = model(torch.tensor([tokens]), features_only=True)
+                states.append(extra["composition"].layers[-1])
+            for name, found in cosines.items():
+                one, other = (getattr(state, name)[0, 0].double() for state in states)
+                found.append(float(torch.cosine_similarity(one, other, dim=0)))
+        rated = [float(line) for line in (folder / "label" / f"{subset}.label").open()]
+        for name, found in cosines.items():
+            expected = 100 * torch.corrcoef(torch.tensor([found, rated], dtype=torch.double))[0, 1]
+            assert said["representations"][name] == pytest.approx(float(expected), abs=0.05)
+        assert said["score"] == said["representations"]["mix"]
+    # the head is all that a frozen model's fine-tuning changes
+    assert similarity.main([str(frozen["comp"]), *command[1:]]) == 0
+    tuned = json.loads(capsys.readouterr().out)
+    assert tuned["representations"] == said["representations"]
+    assert tuned["score"] == tuned["representations"]["comp"]
+
+
+def test_similarity_of_one_representation(pretrained, data, tmp_path, capsys):
+    out = tmp_path / "comp.json"
+    flags = ["--representation", "comp", "--json-out", str(out), "--cpu"]
+    assert similarity.main([str(pretrained), str(data / "bird"), *flags]) == 0
+    scored = json.loads(out.read_text())
+    assert capsys.readouterr().out == f"comp\t{scored['score']:.2f}\t(12 pairs of test)\n"
+    assert scored["signature"].startswith("metric:pearson|case:mixed|subset:test|representation:")
+
+
+def test_correlation_that_is_not_defined():
+    same = {"comp": torch.ones(3, 2)}
+    assert similarity.correlations(same, same, [0.1, 0.5, 0.9]) == {"comp": None}
+    other = {"comp": torch.tensor([[1.0, 1.0], [1.0, 0.0], [1.0, -1.0]])}
+    assert similarity.correlations(same, other, [0.5, 0.5, 0.5]) == {"comp": None}
+    found = similarity.correlations(same, other, [1.0, 0.5, 0.0])["comp"]
+    assert found == pytest.approx(97.258, abs=0.01)  # of 1, 0.70711, 0 with 1, 0.5, 0
+
+
+def test_what_cannot_be_done_is_one_sentence(
+    pretrained, frozen, data, tiny_model, plugin, tmp_path, capsys
+):
+    plain = pretrain(data, plugin, "--composition=none", "--max-update=1", "--save-dir", tmp_path)
+    assert similarity.main([str(plain), str(data / "bird"), "--cpu"]) == 0
+    assert capsys.readouterr().out.startswith("cont\t")
+    other = str(tiny_model / "checkpoint_last.pt")
+    sts, phrases, text = (str(data / name) for name in ("sts_b", "bird", "text"))
+    mix, first = str(frozen["mix"]), str(pretrained)
+    for command, arguments, message in (
+        (similarity, [str(plain), phrases, "--representation", "comp"], "it has cont only"),
+        (similarity, [other, phrases], "holds a transformer model, not a cat model"),
+        (similarity, [first, phrases, "--subset", "none"], "input0/none.bin is not there"),
+        (similarity, [first, str(data / "sst2")], "input1/test.bin is not there"),
+        (similarity, [first, str(data / "paws")], "test.label: No such file"),
+        (similarity, [first, text], "dict.txt"),
+        (predict, [first, sts], "is of the task cat_pretraining, not of sentence_prediction"),
+        (predict, [mix, sts, "--subset", "none"], "none"),
+        (predict, [mix, sts, "--label", "1"], "the labels are numbers"),
+        (predict, [mix, text], "dict.txt"),
+        (predict, [str(tmp_path / "none.pt"), sts], "none.pt"),
+    ):
+        out = ["--json-out", str(tmp_path / "out.json"), "--cpu"]
+        assert command.main([*arguments, *out]) == 1, arguments
+        said = capsys.readouterr().err.splitlines()[-1]
+        name = command.__name__.rpartition(".")[2]
+        assert said.startswith(f"compgen-{name}: ") and message in said
+    assert not (tmp_path / "out.json").exists()

@@ -1,0 +1,136 @@
+"""prepare/pretraining.sh, run as a user runs it."""
+
+import hashlib
+import json
+import os
+import subprocess
+from pathlib import Path
+
+import pytest
+from prepare_scripts import contents, runner
+
+from compgen_fairseq.data.pretraining import documents, sample_documents, split
+
+run = runner("pretraining")
+
+pytestmark = pytest.mark.skipif(
+    os.name != "posix", reason="prepare/pretraining.sh is a bash script, run on POSIX systems"
+)
+
+
+@pytest.fixture(scope="module")
+def clone(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A small HowNet in the publisher's layout, and the checksums of its files in ``sums``."""
+    folder = tmp_path_factory.mktemp("CL-SP")
+    words = "the water birds fly over dogs in cold air then"
+    files = {
+        "sememe_1400_EnZh.txt": "liquid|液\nanimal|兽\nmove|动\n",
+        "hownet.txt": "水\t液\n狗\t兽\n飞\t动\n",
+        "en2zh_dict.txt": "water\t水\nDogs\t狗\nfly\t飞\nfly in\t飞\n",
+        "corpus.en": "\n".join([" ".join([words] * 12), " ".join([words] * 9) + " cold air"]),
+    }
+    for name, text in files.items():
+        (folder / name).write_text(text)
+    sums = [f"{hashlib.sha256(text.encode()).hexdigest()}  ./{n}\n" for n, text in files.items()]
+    (folder / "sums").write_text("".join(sums))
+    return folder
+
+
+def refused(result: subprocess.CompletedProcess[str], message: str, code: int = 1) -> bool:
+    return (
+        result.returncode == code
+        and message in result.stderr
+        and result.stderr.count("\n") == 1
+        and result.stdout == ""
+    )
+
+
+def test_folder_is_complete_and_read_by_the_task(clone: Path, tmp_path: Path) -> None:
+    from fairseq.data import Dictionary, data_utils
+
+    dest = tmp_path / "text"
+    arguments = (dest, "--from", clone, "--checksums", clone / "sums", "--bpe-merges", 5)
+    result = run(*arguments)
+    assert result.returncode == 0, result.stderr
+    assert result.stdout == (
+        f"{dest}: 21 train, 1 valid sentences\n"
+        "annotated: 3 of 10 types (30.0%)\n"
+        "annotated: 63 of 212 tokens (29.7%)\n"
+    )
+    assert list(tmp_path.iterdir()) == [dest]
+    record = json.loads((dest / "PREPARED.json").read_text())
+    assert record["sentences"] == {"train": 21, "valid": 1}
+    assert record["sememes"]["annotated_tokens"] == 63
+    assert set(record["inputs"]) == {path.name for path in clone.iterdir()} - {"sums"}
+    assert (dest / "sememes.txt").read_text() == "animal|兽\nliquid|液\nmove|动\n"
+    assert (dest / "annotations.tsv").read_text() == "dogs\t0\nfly\t2\nwater\t1\n"
+
+    dictionary = Dictionary.load(str(dest / "dict.txt"))
+    assert len(dictionary) == record["vocabulary"]["subwords"]
+    for part in ("train", "valid"):
+        text = (dest / "raw" / part).read_text().splitlines()
+        data = data_utils.load_indexed_dataset(str(dest / part), dictionary)
+        assert [dictionary.string(line) for line in data] == text
+    train = (dest / "raw" / "train").read_text()
+    assert "@@ " in train
+    line = "the water birds fly over dogs in cold air then\n"
+    assert train.replace("@@ ", "") == 12 * line + "\n" + 9 * line + "\n"
+    assert (dest / "raw" / "valid").read_text().replace("@@ ", "") == "cold air\n\n"
+
+    before = contents(dest)
+    assert "already prepared" in run(*arguments).stdout
+    assert refused(run(*arguments[:-1], 6), "with other settings")
+    assert contents(dest) == before
+
+
+def test_own_text_and_openhownet(clone: Path, tmp_path: Path) -> None:
+    text, senses = tmp_path / "text", tmp_path / "senses.json"
+    lines = [f"Dogs  like the water of river {number} ." for number in range(40)]
+    text.write_text("\n\n\n".join("\n".join(lines[i : i + 4]) for i in range(0, 40, 4)))
+    senses.write_text(
+        json.dumps([{"en_word": "river", "Def": "{waters|水域:modifier={linear|线}}"}])
+    )
+    result = run(tmp_path / "dest", "--text", text, "--senses", senses, "--bpe-merges", 5)
+    assert result.returncode == 0, result.stderr
+    assert "annotated: 40 of 320 tokens (12.5%)" in result.stdout
+    record = json.loads((tmp_path / "dest" / "PREPARED.json").read_text())
+    assert record["sentences"] == {"train": 38, "valid": 2}
+    assert set(record["inputs"]) == set(record["settings"]) - {"bpe_merges"} == {"text", "senses"}
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "message"),
+    [
+        ((), 1, "neither --from nor $COMPGEN_DATA says where HowNet's files are"),
+        (("--from", "/nowhere"), 1, "/nowhere/hownet.txt is missing"),
+        (("--text", "/nowhere"), 1, "/nowhere is missing"),
+        (("--bpe-merges", "0"), 2, "0 is no positive number"),
+    ],
+)
+def test_errors(arguments: tuple[str, ...], code: int, message: str, tmp_path: Path) -> None:
+    assert refused(run(tmp_path / "dest", *arguments), message, code)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_foreign_file_is_refused(clone: Path, tmp_path: Path) -> None:
+    result = run(tmp_path / "dest", "--from", clone)
+    assert refused(result, "hownet.txt is not the publisher's file")
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_the_sample_is_cut_every_ten_words(tmp_path: Path) -> None:
+    words = [f"w{i}" for i in range(24)]
+    path = tmp_path / "corpus.en"
+    path.write_text(" ".join(words) + "\nalone")
+    lines = [" ".join(words[:10]), " ".join(words[10:20]), " ".join(words[20:])]
+    assert list(sample_documents(path)) == [lines, ["alone"]]
+
+
+def test_documents_and_their_division(tmp_path: Path) -> None:
+    path = tmp_path / "text"
+    path.write_text("\n\n" + "a b\nc\n \n" + "d\n" * 39 + "\n")
+    found = list(documents(path))
+    assert found == [["a b", "c"], ["d"] * 39]
+    train, valid = split(found)
+    assert train == ["a b", "c", "", *["d"] * 37, ""]
+    assert valid == ["d", "d", ""]

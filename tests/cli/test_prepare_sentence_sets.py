@@ -1,0 +1,206 @@
+"""prepare/paws.sh, bird.sh, sts_b.sh and sst2.sh, run as a user runs them."""
+
+import hashlib
+import importlib
+import json
+import os
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+import sentence_files
+from prepare_scripts import contents, runner
+
+pytestmark = pytest.mark.skipif(
+    os.name != "posix", reason="the prepare scripts are bash scripts, run on POSIX systems"
+)
+
+SIZES: dict[str, dict[str, int]] = {
+    "paws": {"train": 40, "valid": 8, "test": 6, "test1": 10},
+    "bird": {"test": 12, "test1": 6},
+    "sts_b": {"train": 24, "valid": 8, "test": 8},
+    "sst2": {"train": 50, "valid": 10, "test": 10},
+}
+OPTIONS = {"sst2": ("--valid-size", 10)}
+
+
+@pytest.fixture(scope="module")
+def data(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Each data set in its publisher's layout, and ``pretrained``."""
+    folder = tmp_path_factory.mktemp("data")
+    for name in ("pretrained", *SIZES):
+        getattr(sentence_files, name)(folder / name)
+    return folder
+
+
+def main(name: str, *arguments: object) -> None:
+    """What the script runs, in this process."""
+    importlib.import_module(f"compgen_fairseq.data.{name}").main([*map(str, arguments)])
+
+
+def task(folder: Path, classes: int) -> Any:
+    """fairseq's own task on a prepared folder; one class: numbers."""
+    from fairseq.tasks.sentence_prediction import SentencePredictionTask
+
+    options = {"init_token": 0, "separator_token": None, "max_positions": 128, "seed": 1}
+    options |= {"shorten_method": "none", "shorten_data_split_list": "", "no_shuffle": True}
+    options |= {"d2v2_multi": False, "add_prev_output_tokens": False}
+    cfg = {"data": str(folder), "num_classes": classes, "regression_target": classes == 1}
+    return SentencePredictionTask.setup_task(SimpleNamespace(**options, **cfg))
+
+
+@pytest.mark.parametrize("name", SIZES)
+def test_folder_is_complete_and_read_by_fairseq(
+    name: str, data: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    dest, sizes = tmp_path / name, SIZES[name]
+    arguments = (dest, "--pretrained", data / "pretrained", *OPTIONS.get(name, ()))
+    result = runner(name)(*arguments, COMPGEN_DATA=str(data))
+    assert result.returncode == 0, result.stderr
+    said = ", ".join(f"{size} {subset}" for subset, size in sizes.items())
+    assert result.stdout == f"{dest}: {said}\n"
+    assert result.stderr == ""
+    assert list(tmp_path.iterdir()) == [dest]
+    record = json.loads((dest / "PREPARED.json").read_text())
+    assert record["command"].startswith(f"prepare/{name}.sh DEST --pretrained ")
+    assert record["pairs"] == sizes
+    assert set(record["sha256"]) == contents(dest).keys() - {"PREPARED.json"}
+
+    classes = 1 if name in ("bird", "sts_b") else 2
+    reader = task(dest, classes)
+    words = reader.source_dictionary
+    for subset, size in sizes.items():
+        lines = {
+            key.suffix[1:]: key.read_text().split("\n")[:-1]
+            for key in (dest / "raw").glob(f"{subset}.*")
+        }
+        dataset = reader.load_dataset(subset)
+        assert len(dataset) == size
+        for index in range(size):
+            sample = dataset[index]
+            inputs = [lines[key][index] for key in ("input0", "input1") if key in lines]
+            tokens = sample["net_input.src_tokens"].tolist()
+            text = " ".join(words[token] for token in tokens)
+            assert text == "<s> " + " ".join(f"{one} </s>" for one in inputs)
+            (label,) = sample["target"]
+            assert float(label) == pytest.approx(float(lines["label"][index]))
+
+    capsys.readouterr()
+    main(name, *arguments)
+    assert capsys.readouterr().out == f"{dest} is already prepared with these settings.\n"
+
+
+def read(folder: Path, name: str) -> list[str]:
+    return (folder / "raw" / name).read_text().replace("@@ ", "").split("\n")[:-1]
+
+
+def test_what_stands_where(data: Path, tmp_path: Path) -> None:
+    common = ("--pretrained", data / "pretrained", "--from")
+    main("paws", tmp_path / "qqp", *common, data / "paws", "--corpus", "qqp", "--valid-size", 4)
+    train, valid = (read(tmp_path / "qqp", f"{part}.input0") for part in ("train", "valid"))
+    assert (len(train), len(valid)) == (26, 4)
+    assert sorted(train + valid) == sorted(sentence_files.sentences(30, 30))
+    assert read(tmp_path / "qqp", "test1.input0") == sentence_files.sentences(10, 10)
+
+    main("bird", tmp_path / "bird", *common, data / "bird")
+    for one, other in zip(
+        *(read(tmp_path / "bird", f"test1.input{i}") for i in range(2)), strict=True
+    ):
+        assert one.split() == other.split()[::-1]
+
+    genres = ("--genres", "images", "--ood", "MSRvid")
+    main("sts_b", tmp_path / "sts", *common, data / "sts_b", *genres)
+    assert read(tmp_path / "sts", "test.label") == ["0", "0.25", "0.5", "0.75"]
+    assert read(tmp_path / "sts", "test1.label") == ["0.125", "0.375", "0.625", "0.875"]
+    record = json.loads((tmp_path / "sts" / "PREPARED.json").read_text())
+    assert record["command"].endswith(" --genres images --ood MSRvid")
+
+    main("sst2", tmp_path / "sst2", *common, data / "sst2", "--valid-size", 10)
+    text = read(tmp_path / "sst2", "test.input0")
+    labels = read(tmp_path / "sst2", "test.label")
+    assert [line.endswith("good") for line in text] == [label == "1" for label in labels]
+    assert (tmp_path / "sst2" / "label" / "dict.txt").read_text() == "0 1\n1 1\n"
+
+
+def test_the_same_bytes_again_and_other_settings_refused(
+    data: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    arguments = ("--pretrained", data / "pretrained", "--from", data / "sst2", "--valid-size", 10)
+    for name in ("one", "two"):
+        main("sst2", tmp_path / name, *arguments)
+    assert contents(tmp_path / "one") == contents(tmp_path / "two")
+    other = sentence_files.pretrained(tmp_path / "other")
+    with (other / "dict.txt").open("a") as file:
+        file.write("more 1\n")
+    capsys.readouterr()
+    for more in (("--seed", 2), ("--pretrained", other)):
+        with pytest.raises(SystemExit):
+            main("sst2", tmp_path / "one", *arguments, *more)
+        assert "was prepared with other settings" in capsys.readouterr().err
+    (tmp_path / "one" / "input0" / "test.bin").write_bytes(b"cut")
+    with pytest.raises(SystemExit):
+        main("sst2", tmp_path / "one", *arguments)
+    assert "input0/test.bin is missing or changed" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("name", "arguments", "message"),
+    [
+        ("paws", (), "the following arguments are required: --pretrained"),
+        ("paws", ("--pretrained", "{data}/paws"), "paws/dict.txt is missing"),
+        ("paws", ("--pretrained", "{data}/pretrained", "--seed", "2"), "go with --corpus qqp"),
+        ("paws", ("--pretrained", "{data}/pretrained"), "final.tar.gz has no known checksum"),
+        ("bird", ("--pretrained", "{data}/pretrained"), "BiRD.txt is not offered for download"),
+        (
+            "bird",
+            ("--pretrained", "{data}/pretrained", "--from", "{data}/bird", "--columns", "a,b,c"),
+            "BiRD.txt has no column 'a'; its first line names term1, term2, relation, score",
+        ),
+        (
+            "sts_b",
+            ("--pretrained", "{data}/pretrained", "--from", "{data}/sts_b", "--genres", "film"),
+            "leave no sentence for train",
+        ),
+        (
+            "sst2",
+            ("--pretrained", "{data}/pretrained", "--from", "{data}/sst2", "--valid-size", "60"),
+            "60 of 60 training examples can't be held out",
+        ),
+        (
+            "sst2",
+            ("--pretrained", "{data}/pretrained", "--from", "{data}/bird"),
+            "bird/SST-2.zip is missing",
+        ),
+    ],
+)
+def test_errors_are_one_sentence_and_leave_nothing(
+    name: str,
+    arguments: tuple[str, ...],
+    message: str,
+    data: Path,
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.delenv("COMPGEN_DATA", raising=False)
+    with pytest.raises(SystemExit) as stopped:
+        main(name, tmp_path / "dest", *(a.format(data=data) for a in arguments))
+    assert stopped.value.code != 0
+    said = capsys.readouterr()
+    assert said.err.startswith(f"prepare/{name}.sh: ") and message in said.err
+    assert said.err.count("\n") == 1 and said.out == ""
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_checksums(data: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    digest = hashlib.sha256((data / "bird" / "BiRD.txt").read_bytes()).hexdigest()
+    common = ("--pretrained", data / "pretrained", "--from", data / "bird", "--checksums")
+    (tmp_path / "sums").write_text(f"{digest}  ./BiRD.txt\n")
+    main("bird", tmp_path / "right", *common, tmp_path / "sums")
+    assert (tmp_path / "right" / "PREPARED.json").exists()
+    (tmp_path / "sums").write_text(f"{64 * '0'}  BiRD.txt\n")
+    with pytest.raises(SystemExit):
+        main("bird", tmp_path / "wrong", *common, tmp_path / "sums")
+    assert "BiRD.txt is not the publisher's file" in capsys.readouterr().err
+    assert not (tmp_path / "wrong").exists()

@@ -1,0 +1,82 @@
+"""Archives of the publishers: found, checked, read, never unpacked."""
+
+from pathlib import Path
+
+import pytest
+from sentence_files import pack
+
+from compgen_fairseq.data.packages import Package, gather, official
+from compgen_fairseq.data.prepared import PrepareError, sha256
+
+TEXTS = {"set/train.tsv": "a\tb\r\nc\td\u2028e\n", "set/dev.tsv": "f\n\ng", "set/other": "x"}
+LINES = {"set/train.tsv": ["a\tb", "c\td\u2028e"], "set/dev.tsv": ["f", "", "g"]}
+
+
+def package(name: str, url: str | None = None) -> Package:
+    return Package(name, ("set/train.tsv", "set/dev.tsv"), url)
+
+
+def read(one: Package, folder: Path | None, **digests: str) -> tuple:
+    known = {**official([one]), **digests}
+    return gather("set", [one], known, Path("/nowhere"), folder)
+
+
+@pytest.mark.parametrize("name", ["set.zip", "set.tar.gz"])
+def test_packed_and_unpacked_are_the_same(name: str, tmp_path: Path) -> None:
+    archive = pack(tmp_path / name, TEXTS)
+    lines, inputs = read(package(name), tmp_path)
+    assert lines == LINES
+    assert inputs == {name: archive}
+    assert [path.name for path in tmp_path.iterdir()] == [name]
+    (tmp_path / "set").mkdir()
+    for member, text in TEXTS.items():
+        (tmp_path / member).write_bytes(text.encode())
+    archive.unlink()
+    lines, inputs = read(package(name), tmp_path)
+    assert lines == LINES
+    assert set(inputs) == set(LINES)
+
+
+def test_plain_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "set").mkdir()
+    (tmp_path / "set" / "text").write_text("a\nb\n")
+    monkeypatch.setenv("COMPGEN_DATA", str(tmp_path))
+    lines, inputs = read(Package("text"), None)
+    assert lines == {"text": ["a", "b"]}
+    assert inputs == {"text": tmp_path / "set" / "text"}
+
+
+@pytest.mark.parametrize("name", ["set.zip", "set.tar.gz"])
+@pytest.mark.parametrize("missing", [3, 12, 60])
+def test_cut_archive(name: str, missing: int, tmp_path: Path) -> None:
+    archive = pack(tmp_path / name, TEXTS)
+    archive.write_bytes(archive.read_bytes()[:-missing])
+    with pytest.raises(PrepareError, match=rf"{name} is cut short or damaged \(.*\); get it again"):
+        read(package(name), tmp_path)
+
+
+def test_changed_byte_in_a_zip(tmp_path: Path) -> None:
+    archive = pack(tmp_path / "set.zip", TEXTS)
+    archive.write_bytes(archive.read_bytes().replace(b"f\n\ng", b"f\n\nh"))
+    with pytest.raises(PrepareError, match=r"set\.zip is cut short or damaged"):
+        read(package("set.zip"), tmp_path)
+
+
+def test_wrong_files_are_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("COMPGEN_DATA", raising=False)
+    archive = pack(tmp_path / "set.zip", {"set/dev.tsv": "x"})
+    with pytest.raises(PrepareError, match=r"set\.zip has no set/train\.tsv"):
+        read(package("set.zip"), tmp_path)
+    with pytest.raises(PrepareError, match=r"set\.tar\.gz is missing"):
+        read(package("set.tar.gz"), tmp_path)
+    with pytest.raises(PrepareError, match=r"set\.zip is not the publisher's file"):
+        read(package("set.zip"), tmp_path, **{"set.zip": 64 * "0"})
+    with pytest.raises(PrepareError, match=r"set\.zip has no set/train"):  # the digest is right
+        read(package("set.zip"), tmp_path, **{"set.zip": sha256(archive)})
+    with pytest.raises(PrepareError, match=r"set\.zip has no known checksum"):
+        read(package("set.zip", "http://127.0.0.1:1"), None)
+    with pytest.raises(PrepareError, match=r"set\.zip is not offered for download.*--from"):
+        read(package("set.zip"), None)
+    (tmp_path / "text").write_bytes(b"\xff\n")
+    with pytest.raises(PrepareError, match="text is not UTF-8 text"):
+        read(Package("text"), tmp_path)

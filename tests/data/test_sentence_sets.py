@@ -1,0 +1,94 @@
+"""Labelled sentences: how they are written, and what is refused."""
+
+from pathlib import Path
+
+import pytest
+from sentence_files import pretrained
+
+from compgen_fairseq.data.prepared import PrepareError
+from compgen_fairseq.data.sentence_sets import Example, SetPreparation, Subwords, hold_out, table
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return pretrained(tmp_path_factory.mktemp("pretrained") / "data")
+
+
+def test_sentences_look_like_the_pretraining_text(folder: Path) -> None:
+    subwords = Subwords(folder)
+
+    def words(text: str) -> str:
+        return subwords(text).replace("@@ ", "")
+
+    # that text has small letters from a to v and y, no x or z, and no punctuation
+    assert words("The Film  was GOOD.") == "the film was good"
+    assert words("isn't it? 1975\u2028text") == "isn t it te t"
+    assert words("zzz 42 !") == ""
+    types = {line.split()[0] for line in (folder / "dict.txt").read_text().splitlines()}
+    assert set(subwords("Stateless societies' authors").split()) <= types
+
+
+def test_capitals_stay_where_the_text_has_them(tmp_path: Path) -> None:
+    folder = pretrained(tmp_path / "data")
+    with (folder / "dict.txt").open("a") as file:
+        file.write("T@@ 1\n. 1\n")
+    text = Subwords(folder)("The Film.").replace("@@ ", "")
+    assert text == "The ilm ."  # F is not among the characters of the text
+
+
+def test_folder_without_codes(tmp_path: Path) -> None:
+    folder = pretrained(tmp_path / "data")
+    (folder / "code").write_text("no codes at all\n")
+    with pytest.raises(PrepareError, match=r"code does not hold subword-nmt's BPE codes"):
+        Subwords(folder)
+    (folder / "code").unlink()
+    with pytest.raises(PrepareError, match=r"data/code is missing"):
+        Subwords(folder)
+
+
+def test_table() -> None:
+    lines = ["id\tb\ta", '1\tx "y\t z ', "2\t\t"]
+    assert table("t", lines, ("a", "b")) == [["z", 'x "y'], ["", ""]]
+    with pytest.raises(PrepareError, match="t has no column 'c'; its first line names id, b, a"):
+        table("t", lines, ("a", "c"))
+    with pytest.raises(PrepareError, match="t, line 4 has 2 fields, but the first has 3"):
+        table("t", [*lines, "1\t2"], ("a",))
+    with pytest.raises(PrepareError, match="t has no column 'a'"):
+        table("t", [], ("a",))
+
+
+def test_hold_out() -> None:
+    examples = [Example(str(i), None, "0") for i in range(20)]
+    valid, train = hold_out(examples, 5, seed=1)
+    assert len(valid) == 5
+    assert sorted(valid + train) == sorted(examples)
+    assert [int(e.first) for e in train] == sorted(int(e.first) for e in train)
+    assert (valid, train) == hold_out(examples, 5, seed=1)
+    assert valid != hold_out(examples, 5, seed=2)[0]
+    for size in (0, 20):
+        with pytest.raises(PrepareError, match=f"{size} of 20 training examples"):
+            hold_out(examples, size, seed=1)
+
+
+def test_bad_examples_leave_nothing(folder: Path, tmp_path: Path) -> None:
+    subwords = Subwords(folder)
+    good = [Example("the film was good", None, "1")]
+    bad = {"none of 0, 1": [*good, Example("the film", None, "2")], "no sentence for test": []}
+    for message, examples in bad.items():
+        with (
+            pytest.raises(PrepareError, match=message),
+            SetPreparation("prepare/test.sh", tmp_path / "dest", {}) as work,
+        ):
+            work.finish_sets({"train": good, "test": examples}, subwords, ("0", "1"), {})
+        assert list(tmp_path.iterdir()) == []
+
+
+def test_broken_dictionary(folder: Path, tmp_path: Path) -> None:
+    broken = pretrained(tmp_path / "data")
+    (broken / "dict.txt").write_text("word\n")
+    examples = [Example("the film was good", None, "1")]
+    with (
+        pytest.raises(PrepareError, match=r"dict\.txt is no dictionary of fairseq"),
+        SetPreparation("prepare/test.sh", tmp_path / "dest", {}) as work,
+    ):
+        work.finish_sets({"test": examples}, Subwords(broken), ("0", "1"), {})

@@ -1,0 +1,130 @@
+"""The plain Transformer with CAT layers in the encoder."""
+
+from argparse import Namespace
+
+import pytest
+import torch
+from fairseq.models import ARCH_CONFIG_REGISTRY, ARCH_MODEL_REGISTRY
+from random_batches import LENGTHS, PAD, TASK, batch
+
+import compgen_fairseq  # noqa: F401
+from compgen_fairseq.models.cat_transformer import REPRESENTATIONS
+
+SIZES = {
+    **{"encoder_layers": 2, "decoder_layers": 2, "encoder_embed_dim": 16},
+    **{"encoder_attention_heads": 2, "decoder_attention_heads": 2},
+}
+
+
+def configure(arch: str, **options) -> Namespace:
+    args = Namespace(arch=arch, **options)
+    ARCH_CONFIG_REGISTRY[arch](args)
+    return args
+
+
+def build(arch: str = "cat_transformer", **options):
+    torch.manual_seed(1)
+    args = configure(arch, **{**SIZES, "codes": 9, **options})
+    return ARCH_MODEL_REGISTRY[arch].build_model(args, TASK)
+
+
+@pytest.mark.parametrize("representation", REPRESENTATIONS)
+def test_a_sentence_does_not_depend_on_its_batch(representation):
+    model = build(representation=representation).eval()
+    sample = batch(LENGTHS)
+    together, extra = model(**sample["net_input"])
+    for i, tokens in enumerate(sample["net_input"]["src_tokens"]):
+        prev = sample["net_input"]["prev_output_tokens"][i]
+        prev, kept = prev[prev.ne(PAD)].unsqueeze(0), tokens.ne(PAD)
+        alone, own = model(tokens[kept].unsqueeze(0), kept.sum().view(1), prev)
+        torch.testing.assert_close(together[i, : prev.size(1)], alone[0], rtol=1e-4, atol=1e-5)
+        for layer, whole in zip(
+            own["composition"].layers, extra["composition"].layers, strict=True
+        ):
+            for name, states in vars(layer).items():
+                padded = getattr(whole, name)[i, kept]
+                torch.testing.assert_close(padded, states[0], rtol=1e-4, atol=1e-5)
+
+
+def test_the_decoder_reads_the_representation_asked_for():
+    tokens = batch(LENGTHS)["net_input"]["src_tokens"]
+    found = []
+    for name in REPRESENTATIONS:
+        model = build(representation=name).eval()
+        out = model.encoder(tokens)
+        states = out["encoder_out"][0].transpose(0, 1)
+        torch.testing.assert_close(states, getattr(out["composition"].layers[-1], name))
+        found.append(states)
+    assert not any(torch.allclose(found[i], found[j]) for i, j in ((0, 1), (0, 2), (1, 2)))
+    assert torch.equal(out["composition"].keep, tokens.ne(PAD))
+
+
+def test_step_by_step_decoding_equals_one_pass():
+    model, sample = build().eval(), batch(LENGTHS)["net_input"]
+    tokens, state = sample["prev_output_tokens"], {}
+    whole, _ = model(**sample)
+    order = torch.tensor([2, 0, 3, 1])
+    encoded = model.encoder.forward_torchscript(sample)
+    encoded = model.encoder.reorder_encoder_out(encoded, order)
+    for i in range(tokens.size(1)):
+        step, _ = model.decoder(tokens[order, : i + 1], encoded, incremental_state=state)
+        real = tokens[order, i].ne(PAD)
+        torch.testing.assert_close(step[real, -1], whole[order, i][real], rtol=1e-4, atol=1e-5)
+
+
+def test_what_is_added_to_the_transformer():
+    ours, theirs = (set(build(arch).state_dict()) for arch in ("cat_transformer", "transformer"))
+    assert theirs < ours
+    assert {".".join(name.split(".")[3:5]) for name in ours - theirs} == {
+        *("composition.codebook", "composition.query_proj", "composition.key_proj"),
+        *("composition.value_proj", "enhancement.qkv_proj", "enhancement.out_proj"),
+        "enhancement.layer_norm",
+    }
+
+
+@pytest.mark.parametrize(
+    ("arch", "layers", "dim", "ffn", "heads", "codes"),
+    [
+        ("cat_transformer", 6, 512, 2048, 8, 1000),
+        ("cat_transformer_iwslt_de_en", 6, 512, 1024, 4, 1000),
+        ("cat_transformer_scan", 3, 256, 512, 4, 32),
+        ("cat_transformer_cogs", 3, 256, 512, 4, 64),
+        ("cat_transformer_cognition", 6, 512, 1024, 8, 1000),
+    ],
+)
+def test_presets(arch, layers, dim, ffn, heads, codes):
+    args = configure(arch)
+    for side in ("encoder", "decoder"):
+        sizes = ("layers", "embed_dim", "ffn_embed_dim", "attention_heads")
+        assert [getattr(args, f"{side}_{s}") for s in sizes] == [layers, dim, ffn, heads]
+    assert args.codes == codes
+    assert configure(arch, codes=7).codes == 7
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"codes": 1}, "at least 2 codes, not 1"),
+        ({"composition_score": "l2"}, "score is one of cosine, dot, not 'l2'"),
+        ({"representation": "all"}, "--representation is one of cont, comp, mix, not all"),
+        ({"encoder_normalize_before": True}, "can't take --encoder-normalize-before"),
+        ({"encoder_layerdrop": 0.1}, "can't take --encoder-layerdrop"),
+        ({"checkpoint_activations": True}, "can't take --checkpoint-activations"),
+    ],
+)
+def test_errors_name_the_flag(options, message):
+    with pytest.raises(ValueError, match=message):
+        build(**options)
+
+
+@pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16])
+def test_half_precision(dtype):
+    model, sample = build().eval(), batch(LENGTHS)["net_input"]
+    expected, _ = model(**sample)
+    found, extra = model.to(dtype)(**sample)
+    assert {
+        part.dtype for layer in extra["composition"].layers for part in vars(layer).values()
+    } == {dtype}
+    torch.testing.assert_close(found.float(), expected, rtol=0.1, atol=0.1)
+    found.float().square().mean().backward()
+    assert all(p.grad.isfinite().all() for p in model.parameters() if p.grad is not None)

@@ -1,0 +1,46 @@
+"""A CAT layer is fairseq's layer, whose output is decomposed, composed and mixed."""
+
+import pytest
+import torch
+from fairseq.models.transformer import TransformerConfig
+from fairseq.modules.transformer_layer import TransformerEncoderLayerBase
+
+from compgen_fairseq.modules.cat_layer import CATLayer
+
+PADDING = torch.tensor([[False] * 4, [False, False, True, True]])
+
+
+def config() -> TransformerConfig:
+    cfg = TransformerConfig()
+    cfg.encoder.embed_dim, cfg.encoder.ffn_embed_dim, cfg.encoder.attention_heads = 16, 32, 2
+    return cfg
+
+
+@pytest.fixture
+def made() -> CATLayer:
+    torch.manual_seed(1)
+    return CATLayer(config(), num_codes=10).eval()
+
+
+def test_the_parts_are_chained(made):
+    plain = TransformerEncoderLayerBase(config()).eval()
+    plain.load_state_dict(made.state_dict(), strict=False)
+    x = torch.randn(4, 2, 16)
+    mix, outputs = made(x, PADDING)
+    torch.testing.assert_close(outputs.cont, plain(x, PADDING).transpose(0, 1))
+    comp, attention = made.composition(outputs.cont)
+    torch.testing.assert_close(outputs.comp, comp)
+    torch.testing.assert_close(outputs.attention, attention)
+    torch.testing.assert_close(outputs.mix, made.enhancement(comp, outputs.cont, PADDING))
+    torch.testing.assert_close(mix, outputs.mix.transpose(0, 1))
+    assert [list(vars(outputs)[name].shape) for name in ("cont", "comp", "mix", "attention")] == [
+        *(3 * [[2, 4, 16]]),
+        [2, 4, 10],
+    ]
+
+
+def test_a_sentence_does_not_depend_on_its_padding(made):
+    x = torch.randn(4, 2, 16)
+    together, _ = made(x, PADDING)
+    alone, _ = made(x[:2, 1:], None)
+    torch.testing.assert_close(together[:2, 1:], alone)

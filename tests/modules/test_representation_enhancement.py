@@ -1,0 +1,95 @@
+"""Equation 3: attention over both halves, by hand and against its own definition."""
+
+import pytest
+import torch
+import torch.nn.functional as F
+
+from compgen_fairseq.modules.representation_enhancement import RepresentationEnhancement
+
+PADDING = torch.tensor([[False] * 5, [False, False, False, True, True]])
+
+
+@pytest.fixture
+def made() -> RepresentationEnhancement:
+    torch.manual_seed(1)
+    made = RepresentationEnhancement(8, 2).eval()
+    for parameter in made.parameters():
+        torch.nn.init.normal_(parameter, std=0.5)
+    return made
+
+
+def states(batch: int = 2) -> tuple[torch.Tensor, torch.Tensor]:
+    draw = torch.Generator().manual_seed(2)
+    return tuple(torch.randn(batch, 5, 8, generator=draw) for _ in range(2))
+
+
+def test_uniform_attention_by_hand():
+    # queries and keys are zero, so every word reads the mean of all values; values and output are
+    # identities. comp (1, 0), (3, 0); cont (0, 0), (0, 4): the mean is (1, 1). With the residuals
+    # (0.5, 0) and (1.5, 2): (1.5, 1) and (2.5, 3), which the LayerNorm makes (1, -1) and (-1, 1).
+    made = RepresentationEnhancement(2, 1)
+    with torch.no_grad():
+        made.qkv_proj.weight.copy_(torch.cat([torch.zeros(4, 2), torch.eye(2)]))
+        made.out_proj.weight.copy_(torch.eye(2))
+    comp = torch.tensor([[[1.0, 0.0], [3.0, 0.0]]])
+    cont = torch.tensor([[[0.0, 0.0], [0.0, 4.0]]])
+    before = []
+    made.layer_norm.register_forward_pre_hook(lambda _, inputs: before.extend(inputs))
+    mix = made(comp, cont)
+    torch.testing.assert_close(before[0], torch.tensor([[[1.5, 1.0], [2.5, 3.0]]]))
+    torch.testing.assert_close(mix, torch.tensor([[[1.0, -1.0], [-1.0, 1.0]]]), rtol=1e-3, atol=0)
+
+
+@pytest.mark.parametrize("padding", [None, PADDING])
+def test_it_is_the_mean_of_the_halves_of_a_whole_self_attention(made, padding):
+    """Here each of the 2T outputs is projected; padding is masked in both halves."""
+    comp, cont = states()
+    both = torch.cat([comp, cont], dim=1)
+    mask = None if padding is None else torch.cat([padding, padding], dim=1)
+    whole, _ = F.multi_head_attention_forward(
+        *(3 * [both.transpose(0, 1)]),
+        *(8, 2, made.qkv_proj.weight, made.qkv_proj.bias, None, None, False, 0.0),
+        *(made.out_proj.weight, made.out_proj.bias),
+        key_padding_mask=mask,
+    )
+    halves = (both + whole.transpose(0, 1)).chunk(2, dim=1)
+    expected = made.layer_norm((halves[0] + halves[1]) / 2)
+    torch.testing.assert_close(made(comp, cont, padding), expected, rtol=1e-4, atol=1e-5)
+
+
+def test_padding_changes_nothing(made):
+    comp, cont = states()
+    together = made(comp, cont, PADDING)
+    alone = made(comp[1:, :3], cont[1:, :3])
+    torch.testing.assert_close(together[1:, :3], alone)
+    without = made(comp, cont)
+    assert not torch.allclose(without[1:, :3], alone)
+
+
+def test_dropout_is_for_training_alone():
+    made = RepresentationEnhancement(8, 2, dropout=0.5)
+    comp, cont = states()
+    assert not torch.equal(made(comp, cont), made(comp, cont))
+    made.eval()
+    assert torch.equal(made(comp, cont), made(comp, cont))
+
+
+@pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16])
+def test_half_precision(made, dtype):
+    comp, cont = states()
+    expected = made(comp, cont, PADDING)
+    found = made.to(dtype)(comp.to(dtype), cont.to(dtype), PADDING)
+    assert found.dtype == dtype
+    torch.testing.assert_close(found.float(), expected, rtol=0.1, atol=0.1)
+
+
+def test_heads_of_another_width():
+    made = RepresentationEnhancement(12, 2, head_dim=3)
+    assert made.qkv_proj.weight.shape == (18, 12) and made.out_proj.weight.shape == (12, 6)
+    comp, cont = torch.randn(2, 2, 5, 12)
+    assert made(comp, cont, PADDING).shape == (2, 5, 12)
+
+
+def test_an_impossible_number_of_heads():
+    with pytest.raises(ValueError, match="width 8 is not a multiple of the 3 heads"):
+        RepresentationEnhancement(8, 3)
