@@ -262,23 +262,36 @@ class Preparation:
             PrepareError: fairseq fails, or DEST appeared meanwhile.
         """
         self._binarise(source, target, tests, options)
-        owners = metadata.packages_distributions()
-        versions = {owner for name in ("fairseq", *self.packages) for owner in owners.get(name, [])}
         parts = ("train", "valid", *tests)
         pairs = {part: count_lines(self.raw / f"{part}.{source}") for part in parts}
+        vocabulary = {  # with fairseq's four special tokens
+            language: count_lines(self.data / f"dict.{language}.txt") + 4
+            for language in (source, target)
+        }
+        self.publish({"pairs": pairs, "vocabulary": vocabulary}, inputs or {})
+        print(f"{self.dest}:", ", ".join(f"{n} {part}" for part, n in pairs.items()), "pairs")
+
+    def publish(self, sizes: Mapping[str, Any], inputs: Mapping[str, Path]) -> None:
+        """Write ``PREPARED.json`` and put DEST in its place.
+
+        Args:
+            sizes: what the record says about the data, by name.
+            inputs: the files that were read; their SHA-256 goes into the record.
+
+        Raises:
+            PrepareError: DEST appeared meanwhile.
+        """
+        owners = metadata.packages_distributions()
+        versions = {owner for name in ("fairseq", *self.packages) for owner in owners.get(name, [])}
         record = {
             "command": self._command(),
             "settings": self.settings,
-            "pairs": pairs,
-            "vocabulary": {  # with fairseq's four special tokens
-                language: count_lines(self.data / f"dict.{language}.txt") + 4
-                for language in (source, target)
-            },
+            **sizes,
             "versions": {
                 "python": platform.python_version(),
                 **{name: metadata.version(name) for name in sorted(versions)},
             },
-            "inputs": {name: sha256(path) for name, path in (inputs or {}).items()},
+            "inputs": {name: sha256(path) for name, path in inputs.items()},
             "sha256": checksums(self.data),
         }
         text = json.dumps(record, indent=2, ensure_ascii=False) + "\n"
@@ -288,7 +301,6 @@ class Preparation:
         except OSError as error:
             raise PrepareError(f"{self.dest} cannot be put in place: {error.strerror}.") from error
         _remove(self.folder)
-        print(f"{self.dest}:", ", ".join(f"{n} {part}" for part, n in pairs.items()), "pairs")
 
     def _command(self) -> str:
         """The command that makes this folder, with DEST for the folder's name."""

@@ -8,25 +8,20 @@ article is a document here; every 10 words of it are taken for a sentence.
 from __future__ import annotations
 
 import argparse
-import json
 import os
-import platform
 import subprocess
 import sys
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from importlib import metadata
 from itertools import chain
 from pathlib import Path
 from typing import Any
 
 from compgen_fairseq.data import hownet
 from compgen_fairseq.data.prepared import (
-    RECORD,
     Parser,
     Preparation,
     PrepareError,
     check_file,
-    checksums,
     count_lines,
     read_lines,
     sha256,
@@ -227,15 +222,11 @@ class CorpusPreparation(Preparation):
             sys.stderr.write(done.stdout + done.stderr)
             raise PrepareError("fairseq-preprocess failed; its output is above.")
         (self.data / "preprocess.log").unlink(missing_ok=True)  # holds paths and times
-        owners = metadata.packages_distributions()
-        versions = {owner for name in ("fairseq", *self.packages) for owner in owners.get(name, [])}
         sentences = {
             part: sum(1 for line in read_lines(self.raw / part) if line)
             for part in ("train", "valid")
         }
-        record = {
-            "command": self._command(),
-            "settings": self.settings,
+        sizes = {
             "sentences": sentences,
             "vocabulary": {"subwords": count_lines(self.data / "dict.txt") + 4},
             "sememes": {
@@ -243,19 +234,8 @@ class CorpusPreparation(Preparation):
                 "annotated_words": len(annotations.words),
                 **coverage,
             },
-            "versions": {
-                "python": platform.python_version(),
-                **{name: metadata.version(name) for name in sorted(versions)},
-            },
-            "inputs": {name: sha256(path) for name, path in inputs.items()},
-            "sha256": checksums(self.data),
         }
-        text = json.dumps(record, indent=2, ensure_ascii=False) + "\n"
-        (self.data / RECORD).write_text(text, encoding="utf-8")
-        try:
-            self.data.rename(self._place)
-        except OSError as error:
-            raise PrepareError(f"{self.dest} cannot be put in place: {error.strerror}.") from error
+        self.publish(sizes, inputs)
         print(f"{self.dest}:", ", ".join(f"{n} {p}" for p, n in sentences.items()), "sentences")
         for what in ("types", "tokens"):
             part, whole = coverage[f"annotated_{what}"], coverage[what]

@@ -11,23 +11,17 @@ so that a fine-tuned model sees what it was pre-trained on.
 from __future__ import annotations
 
 import argparse
-import json
-import platform
 import random
-import shutil
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from importlib import metadata
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from compgen_fairseq.data.packages import Package, gather, official
 from compgen_fairseq.data.prepared import (
-    RECORD,
     Parser,
     Preparation,
     PrepareError,
     check_file,
-    checksums,
     count_lines,
     read_lines,
     sha256,
@@ -244,7 +238,10 @@ class SetPreparation(Preparation):
             names = self.data / "label" / DICTIONARY
             write_lines(names, (f"{name} 1" for name in classes))
             self._binarise_side("label", names, subsets)
-        self._put({name: len(examples) for name, examples in subsets.items()}, inputs)
+        sizes = {name: len(examples) for name, examples in subsets.items()}
+        vocabulary = {"input0": count_lines(self.data / "input0" / DICTIONARY) + 4}
+        self.publish({"pairs": sizes, "vocabulary": vocabulary}, inputs)
+        print(f"{self.dest}:", ", ".join(f"{n} {part}" for part, n in sizes.items()))
 
     def _binarise_side(self, key: str, dictionary: Path, subsets: Iterable[str]) -> None:
         """Write what ``fairseq-preprocess --only-source --srcdict`` would, in this process."""
@@ -268,27 +265,3 @@ class SetPreparation(Preparation):
                 vocab_size=len(words),
                 num_workers=1,
             )
-
-    def _put(self, sizes: Mapping[str, int], inputs: Mapping[str, Path]) -> None:
-        owners = metadata.packages_distributions()
-        versions = {owner for name in ("fairseq", *self.packages) for owner in owners.get(name, [])}
-        record = {
-            "command": self._command(),
-            "settings": self.settings,
-            "pairs": dict(sizes),
-            "vocabulary": {"input0": count_lines(self.data / "input0" / DICTIONARY) + 4},
-            "versions": {
-                "python": platform.python_version(),
-                **{name: metadata.version(name) for name in sorted(versions)},
-            },
-            "inputs": {name: sha256(path) for name, path in inputs.items()},
-            "sha256": checksums(self.data),
-        }
-        text = json.dumps(record, indent=2, ensure_ascii=False) + "\n"
-        (self.data / RECORD).write_text(text, encoding="utf-8")
-        try:
-            self.data.rename(self._place)
-        except OSError as error:
-            raise PrepareError(f"{self.dest} cannot be put in place: {error.strerror}.") from error
-        shutil.rmtree(self.folder)
-        print(f"{self.dest}:", ", ".join(f"{n} {part}" for part, n in sizes.items()))
