@@ -1,10 +1,11 @@
 """What several tests share: a tiny data set, a model trained on it, and the real commands."""
 
+import logging
 import os
 import random
 import subprocess
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
@@ -14,6 +15,16 @@ os.environ.setdefault("OMP_NUM_THREADS", "1")  # before torch is imported: tiny 
 REPOSITORY = Path(__file__).resolve().parents[1]
 PLUGIN = REPOSITORY / "compgen_fairseq"
 WORDS = ["wif", "dax", "lug", "zup", "blick", "kiki"]
+
+
+@pytest.fixture(autouse=True)
+def own_log_levels() -> Iterator[None]:
+    """Commands that a test runs in its own process quieten loggers: the next test hears them."""
+    loggers = [logging.getLogger(name) for name in ("fairseq", "compgen_fairseq")]
+    levels = [logger.level for logger in loggers]
+    yield
+    for logger, level in zip(loggers, levels, strict=True):
+        logger.setLevel(level)
 
 
 @pytest.fixture(scope="session")
