@@ -17,7 +17,7 @@ from fairseq.logging import metrics
 from torch import Tensor
 
 from compgen_fairseq.criterions import composition_terms as terms
-from compgen_fairseq.criterions.structural_cross_entropy import Reduction, Value
+from compgen_fairseq.criterions.structural_cross_entropy import Reduction, Value, unwrapped
 from compgen_fairseq.models.cat import PretrainingOutputs
 from compgen_fairseq.models.cat_transformer import REPRESENTATIONS
 from compgen_fairseq.models.sq_config import option
@@ -131,8 +131,7 @@ class CATPretrainingCriterion(FairseqCriterion):
 
     def _asked(self, model: Any) -> tuple[str, ...]:
         """The representations that the heads are to read."""
-        while hasattr(model, "module"):  # fairseq wraps a data-parallel model twice
-            model = model.module
+        model = unwrapped(model)
         if model.cfg.composition == "none":
             return ("cont",)
         asked = REPRESENTATIONS if self.weights["sufficiency"] else ("cont",)
@@ -175,9 +174,8 @@ class CATPretrainingCriterion(FairseqCriterion):
         if weights["sparsity"]:
             yield Value("sparsity", weights["sparsity"], *terms.sparsity(composition))
         if weights["reconstruction"]:
-            parts = [terms.reconstruction(one, keep, self.beta) for one in composition.layers]
-            total = torch.stack([part for part, _ in parts]).sum()
-            yield Value("reconstruction", weights["reconstruction"], total, parts[0][1])
+            pair = terms.layer_reconstruction(composition, self.beta)
+            yield Value("reconstruction", weights["reconstruction"], *pair)
         if weights["nuance"]:
             pair = terms.nuance_entropy(last.cont - last.comp, keep)
             yield Value("nuance_entropy", weights["nuance"], *pair)

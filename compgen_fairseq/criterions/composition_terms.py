@@ -32,6 +32,12 @@ def reconstruction(layer: CompositionLayer, keep: Tensor, beta: float = 0.1) -> 
     return ((pull + beta * push).mean(-1) * keep).sum(), keep.sum()
 
 
+def layer_reconstruction(outputs: CompositionOutputs, beta: float = 0.1) -> Term:
+    """:func:`reconstruction`, summed over the layers."""
+    parts = [reconstruction(layer, outputs.keep, beta) for layer in outputs.layers]
+    return torch.stack([part for part, _ in parts]).sum(), parts[0][1]
+
+
 def sparsity(outputs: CompositionOutputs) -> Term:
     """``L1(O)`` of the weights, over the number of codes, summed over the layers (equation 4).
 

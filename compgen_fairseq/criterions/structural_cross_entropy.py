@@ -54,8 +54,75 @@ class StructuralCrossEntropyConfig(LabelSmoothedCrossEntropyCriterionConfig):
 WEIGHTS = [f.name for f in fields(terms.LossWeights)]
 
 
+def unwrapped(model: Any) -> Any:
+    """The model itself; fairseq wraps a data-parallel one twice."""
+    while hasattr(model, "module"):
+        model = model.module
+    return model
+
+
+class TermsCrossEntropyCriterion(LabelSmoothedCrossEntropyCriterion):
+    """``word loss + sum of weight * term``, each a mean, the means over all workers' tokens.
+
+    Each term is logged under its own name, unweighted. With ``--update-freq`` above 1 the means
+    are taken over each mini-batch.
+    """
+
+    def weighted_terms(self, net_output: Any, model: Any, dummy: bool) -> "list[Value] | None":
+        """The terms of what a model returned; None of one that has none.
+
+        Args:
+            net_output: what the model returned.
+            model: the model itself.
+            dummy: whether the batch is only there to keep the workers in step.
+        """
+        raise NotImplementedError
+
+    def extra_input(self, model: Any) -> dict[str, Any]:
+        """What the model is to be told besides the sample."""
+        return {}
+
+    def forward(self, model, sample, reduce=True):
+        """The loss of a sample, its size (the gradient's denominator), and what to log."""
+        inner = unwrapped(model)
+        net_output = model(**sample["net_input"], **self.extra_input(inner))
+        loss, nll_loss = self.compute_loss(model, net_output, sample, reduce=reduce)
+        sample_size = sample["target"].size(0) if self.sentence_avg else sample["ntokens"]
+        logging_output: dict[str, Any] = {
+            "nll_loss": nll_loss.data,
+            "ntokens": sample["ntokens"],
+            "nsentences": sample["target"].size(0),
+            "sample_size": sample_size,
+        }
+        logged = loss.data.clone()
+        dummy = bool(sample.get("ignore_grad", False))
+        values = self.weighted_terms(net_output, inner, dummy)
+        if values is not None:
+            size = torch.tensor(0 if dummy else sample_size, device=loss.device)
+            scale = Reduction(values, size, dummy, distributed=self.training)
+            loss = loss + scale.gradient_loss(values)
+            logged = logged + scale.logged_loss(values, logging_output)
+        logging_output["loss"] = logged
+        if self.report_accuracy:
+            n_correct, total = self.compute_accuracy(model, net_output, sample)
+            logging_output["n_correct"] = n_correct.item()
+            logging_output["total"] = total.item()
+        return loss, sample_size, logging_output
+
+    @classmethod
+    def reduce_metrics(cls, logging_outputs) -> None:
+        """Aggregate over workers and batches; a term is the mean over what it was summed over."""
+        super().reduce_metrics(logging_outputs)
+        names = sorted({k[4:] for log in logging_outputs for k in log if k.startswith("sum_")})
+        for name in names:
+            number = sum(float(log.get(f"num_{name}", 0)) for log in logging_outputs)
+            if number > 0:
+                total = sum(float(log.get(f"sum_{name}", 0)) for log in logging_outputs)
+                metrics.log_scalar(name, total / number, number, round=4)
+
+
 @register_criterion("structural_cross_entropy", dataclass=StructuralCrossEntropyConfig)
-class StructuralCrossEntropyCriterion(LabelSmoothedCrossEntropyCriterion):
+class StructuralCrossEntropyCriterion(TermsCrossEntropyCriterion):
     """``word loss + sum of weight * term``, each a mean, the means over all workers' tokens.
 
     The terms are those of :mod:`compgen_fairseq.criterions.structural_terms`. Each is logged under
@@ -88,53 +155,26 @@ class StructuralCrossEntropyCriterion(LabelSmoothedCrossEntropyCriterion):
         given = locals()
         self.overrides = {name: given[name] for name in WEIGHTS if given[name] is not None}
 
-    def forward(self, model, sample, reduce=True):
-        """The loss of a sample, its size (the gradient's denominator), and what to log."""
-        inner = model
-        while hasattr(inner, "module"):  # fairseq wraps a data-parallel model twice
-            inner = inner.module
-        cfg = getattr(inner, "cfg", None)
-        structured = getattr(cfg, "quantizer", "none") != "none"
-        extra_input = {"structural": True} if structured else {}
-        net_output = model(**sample["net_input"], **extra_input)
-        loss, nll_loss = self.compute_loss(model, net_output, sample, reduce=reduce)
-        sample_size = sample["target"].size(0) if self.sentence_avg else sample["ntokens"]
-        logging_output: dict[str, Any] = {
-            "nll_loss": nll_loss.data,
-            "ntokens": sample["ntokens"],
-            "nsentences": sample["target"].size(0),
-            "sample_size": sample_size,
-        }
-        logged = loss.data.clone()
-        if structured:
-            weights = replace(terms.RECIPES[cfg.loss_recipe], **self.overrides)
-            dummy = bool(sample.get("ignore_grad", False))
-            outputs: StructuralOutputs = net_output[1]["structural"]
-            values = compute_terms(outputs, weights, cfg.attention == "srl")
-            values.extend(code_usage(outputs))
-            size = torch.tensor(0 if dummy else sample_size, device=loss.device)
-            scale = Reduction(values, size, dummy, distributed=self.training)
-            loss = loss + scale.gradient_loss(values)
-            logged = logged + scale.logged_loss(values, logging_output)
-            if self.training:
-                inner.update_codebooks(outputs, count=not dummy)
-        logging_output["loss"] = logged
-        if self.report_accuracy:
-            n_correct, total = self.compute_accuracy(model, net_output, sample)
-            logging_output["n_correct"] = n_correct.item()
-            logging_output["total"] = total.item()
-        return loss, sample_size, logging_output
+    def extra_input(self, model: Any) -> dict[str, Any]:
+        """Ask a model with codes for its structural outputs."""
+        return {"structural": True} if _structured(model) else {}
 
-    @classmethod
-    def reduce_metrics(cls, logging_outputs) -> None:
-        """Aggregate over workers and batches; a term is the mean over what it was summed over."""
-        super().reduce_metrics(logging_outputs)
-        names = sorted({k[4:] for log in logging_outputs for k in log if k.startswith("sum_")})
-        for name in names:
-            number = sum(float(log.get(f"num_{name}", 0)) for log in logging_outputs)
-            if number > 0:
-                total = sum(float(log.get(f"sum_{name}", 0)) for log in logging_outputs)
-                metrics.log_scalar(name, total / number, number, round=4)
+    def weighted_terms(self, net_output: Any, model: Any, dummy: bool) -> "list[Value] | None":
+        """The terms, and how the codes are used; in training, the codebooks are updated."""
+        if not _structured(model):
+            return None
+        weights = replace(terms.RECIPES[model.cfg.loss_recipe], **self.overrides)
+        outputs: StructuralOutputs = net_output[1]["structural"]
+        values = compute_terms(outputs, weights, model.cfg.attention == "srl")
+        values.extend(code_usage(outputs))
+        if self.training:
+            model.update_codebooks(outputs, count=not dummy)
+        return values
+
+
+def _structured(model: Any) -> bool:
+    """Whether a model has codes."""
+    return getattr(getattr(model, "cfg", None), "quantizer", "none") != "none"
 
 
 @dataclass
