@@ -52,6 +52,22 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--cpu", action="store_true", help="use no GPU")
 
 
+def read(checkpoint: str, overrides: dict[str, Any] | None = None) -> dict[str, Any]:
+    """What a checkpoint file holds, with options overridden.
+
+    Raises:
+        AnalysisError: if it is not there, or no checkpoint, or only a part of one.
+    """
+    if not Path(checkpoint).is_file():
+        raise AnalysisError(f"{checkpoint} is no file: name a checkpoint of fairseq-train")
+    try:
+        return checkpoint_utils.load_checkpoint_to_cpu(checkpoint, overrides)
+    except (pickle.UnpicklingError, RuntimeError, LookupError, TypeError, EOFError, OSError):
+        raise AnalysisError(
+            f"{checkpoint} is no checkpoint of fairseq-train, or only a part of one"
+        ) from None
+
+
 def load(checkpoint: str, data: str, cpu: bool = False) -> Loaded:
     """A model of any architecture with the task that it was trained on.
 
@@ -63,14 +79,9 @@ def load(checkpoint: str, data: str, cpu: bool = False) -> Loaded:
     Raises:
         AnalysisError: if either is not there or they don't belong together.
     """
-    if not Path(checkpoint).is_file():
-        raise AnalysisError(f"{checkpoint} is no file: name a checkpoint of fairseq-train")
+    state = read(checkpoint, {"data": data})
     if not Path(data).is_dir():
         raise AnalysisError(f"{data} is no folder: name the fairseq-preprocess'ed data")
-    try:
-        state = checkpoint_utils.load_checkpoint_to_cpu(checkpoint, {"data": data})
-    except (pickle.UnpicklingError, RuntimeError, LookupError, TypeError, EOFError):
-        raise AnalysisError(f"{checkpoint} is no checkpoint of fairseq-train") from None
     try:
         models, cfg, task = checkpoint_utils.load_model_ensemble_and_task([checkpoint], state=state)
     except RuntimeError as error:

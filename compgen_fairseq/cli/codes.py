@@ -34,7 +34,7 @@ def words_per_code(model) -> dict[str, list[list[str]]]:
 
 def main(argv: list[str] | None = None) -> int:
     """Print the words of each code as text or JSON."""
-    from fairseq import checkpoint_utils
+    from compgen_fairseq.analysis.checkpoint import load
 
     parser = argparse.ArgumentParser(prog="compgen-codes", description=__doc__)
     parser.add_argument("checkpoint")
@@ -42,12 +42,10 @@ def main(argv: list[str] | None = None) -> int:
     parser.add_argument("--json", action="store_true", help="print JSON")
     args = parser.parse_args(argv)
     try:
-        models, _ = checkpoint_utils.load_model_ensemble(
-            [args.checkpoint], arg_overrides={"data": args.data}
-        )
-        if not hasattr(models[0].encoder, "stack"):
+        model = load(args.checkpoint, args.data, cpu=True).model
+        if not hasattr(model.encoder, "stack"):
             raise ValueError(f"{args.checkpoint} holds no sq_transformer model")
-        clusters = words_per_code(models[0])
+        clusters = words_per_code(model)
     except (ValueError, OSError) as error:
         print(f"compgen-codes: {error}", file=sys.stderr)
         return 1

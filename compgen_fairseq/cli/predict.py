@@ -33,8 +33,9 @@ def predict(args: argparse.Namespace) -> Predictions:
     from fairseq import checkpoint_utils, utils
 
     import compgen_fairseq  # noqa: F401
+    from compgen_fairseq.analysis.checkpoint import read
 
-    state = checkpoint_utils.load_checkpoint_to_cpu(args.checkpoint, {"data": args.data})
+    state = read(args.checkpoint, {"data": args.data})
     if (name := getattr(state["cfg"].task, "_name", None)) != "sentence_prediction":
         raise ValueError(f"{args.checkpoint} is of the task {name}, not of sentence_prediction")
     try:

@@ -22,8 +22,9 @@ def load(checkpoint: str, data: str) -> tuple[Any, Any]:
     from fairseq import checkpoint_utils, tasks
 
     import compgen_fairseq  # noqa: F401
+    from compgen_fairseq.analysis.checkpoint import read
 
-    cfg = checkpoint_utils.load_checkpoint_to_cpu(checkpoint, {"data": data})["cfg"]
+    cfg = read(checkpoint, {"data": data})["cfg"]
     name = getattr(cfg.task, "_name", None)
     if name != "cat_pretraining" or cfg.model.composition == "none":
         raise ValueError(f"{checkpoint} holds no CAT model from --task cat_pretraining")

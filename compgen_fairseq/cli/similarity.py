@@ -35,14 +35,14 @@ def load(path: str, data: str) -> Any:
     Raises:
         ValueError: it holds another model, or one with another dictionary.
     """
-    from fairseq import checkpoint_utils
     from fairseq.models import ARCH_MODEL_NAME_REGISTRY
     from fairseq.tasks.sentence_prediction import SentencePredictionTask
 
     import compgen_fairseq  # noqa: F401
+    from compgen_fairseq.analysis.checkpoint import read
     from compgen_fairseq.models.cat import CATModel
 
-    state = checkpoint_utils.load_checkpoint_to_cpu(path)
+    state = read(path)
     cfg, weights = state["cfg"].model, state["model"]
     arch = getattr(cfg, "arch", getattr(cfg, "_name", None))
     if (kind := ARCH_MODEL_NAME_REGISTRY.get(arch, arch)) != "cat":
