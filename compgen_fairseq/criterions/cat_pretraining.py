@@ -60,6 +60,11 @@ class CATPretrainingConfig(FairseqDataclass):
     nuance: float = option(
         1.0, "weight of what h_cont - h_comp still tells: entropy and BERT's tasks (equation 7)"
     )
+    composition_after: int = option(
+        0,
+        "beyond the paper: the update after which equations 4 to 7 set in, their weights rising to "
+        "their values in as many updates again; until then the loss is BERT's (0: from the start)",
+    )
     ablation: ChoiceEnum(list(ABLATIONS)) = option(  # type: ignore[valid-type]
         "none",
         "what is left out: guided-decomposition is equation 4, semantics-composition equations 5 "
@@ -92,7 +97,7 @@ class CATPretrainingCriterion(FairseqCriterion):
         task: ``cat_pretraining``, which knows the words' sememes.
 
     Raises:
-        ValueError: the task does not.
+        ValueError: the task does not, or ``--composition-after`` is negative.
     """
 
     sememes: Tensor  # (annotated words, S), see WordSememes.table
@@ -105,18 +110,22 @@ class CATPretrainingCriterion(FairseqCriterion):
         names = {name for names in ABLATIONS.values() for name in names} | {"task_loss"}
         self.weights = {n: 0.0 if n in left_out else float(getattr(cfg, n)) for n in names}
         self.beta = cfg.reconstruction_beta
+        if cfg.composition_after < 0:
+            raise ValueError("--composition-after is a number of updates, 0 or more")
+        self.after = cfg.composition_after
         self.register_buffer("sememes", task.word_sememes.table, persistent=False)
 
     def forward(self, model, sample, reduce=True):
         """The loss of a batch of pairs, its number of masked subwords, and what to log."""
         masked = sample["target"].ne(self.padding_idx)
-        _, extra = model(
-            **sample["net_input"], masked_tokens=masked, pretraining=self._asked(model)
-        )
+        weights = self._weights(model)
+        asked = self._asked(model, weights)
+        _, extra = model(**sample["net_input"], masked_tokens=masked, pretraining=asked)
         outputs: PretrainingOutputs = extra["pretraining"]
-        values = list(self._tasks(outputs, sample["target"][masked], sample["next_sentence"]))
+        words, follows = sample["target"][masked], sample["next_sentence"]
+        values = list(self._tasks(outputs, words, follows, weights))
         if outputs.composition is not None:
-            values += self._composition(outputs, sample)
+            values += self._composition(outputs, sample, weights)
         dummy = bool(sample.get("ignore_grad", False))
         size = masked.sum()
         scale = Reduction(values, size * (not dummy), dummy, distributed=self.training)
@@ -129,16 +138,28 @@ class CATPretrainingCriterion(FairseqCriterion):
         logging_output["loss"] = scale.logged_loss(values, logging_output)
         return loss, size, logging_output
 
-    def _asked(self, model: Any) -> tuple[str, ...]:
+    def _weights(self, model: Any) -> dict[str, float]:
+        """The weights at this update; validation has those of the end throughout."""
+        if not self.after or not model.training:
+            return self.weights
+        share = unwrapped(model).num_updates / self.after - 1
+        share = min(max(share, 0.0), 1.0)
+        return {n: w if n == "task_loss" else share * w for n, w in self.weights.items()}
+
+    @staticmethod
+    def _asked(model: Any, weights: dict[str, float]) -> tuple[str, ...]:
         """The representations that the heads are to read."""
-        model = unwrapped(model)
-        if model.cfg.composition == "none":
+        if unwrapped(model).cfg.composition == "none":
             return ("cont",)
-        asked = REPRESENTATIONS if self.weights["sufficiency"] else ("cont",)
-        return (*asked, "nuance") if self.weights["nuance"] else asked
+        asked = REPRESENTATIONS if weights["sufficiency"] else ("cont",)
+        return (*asked, "nuance") if weights["nuance"] else asked
 
     def _tasks(
-        self, outputs: PretrainingOutputs, words: Tensor, follows: Tensor
+        self,
+        outputs: PretrainingOutputs,
+        words: Tensor,
+        follows: Tensor,
+        weights: dict[str, float],
     ) -> Iterator[Value]:
         """Masked LM and next sentence prediction: ``L_task``, equations 6 and 7."""
         pairs = torch.tensor(len(follows), device=follows.device)
@@ -149,20 +170,22 @@ class CATPretrainingCriterion(FairseqCriterion):
             mlm = F.cross_entropy(logits.float(), words, reduction="sum")
             nsp = F.cross_entropy(next_logits, follows, reduction="sum")
             if name == "nuance":
-                weight = self.weights["nuance"]
+                weight = weights["nuance"]
                 yield Value("nuance_mlm", weight, mlm, number, terms.nuance_task)
                 yield Value("nuance_nsp", weight, nsp, pairs, terms.nuance_task)
                 continue
-            weight = 0.0 if plain else self.weights["sufficiency"]
-            weight += self.weights["task_loss"] if name == "cont" else 0.0
+            weight = 0.0 if plain else weights["sufficiency"]
+            weight += weights["task_loss"] if name == "cont" else 0.0
             yield Value(f"mlm_{name}", weight, mlm, number)
             yield Value(f"nsp_{name}", weight, nsp, pairs)
             right = next_logits.argmax(-1).eq(follows).sum()
             yield Value(f"nsp_accuracy_{name}", 0.0, 100 * right, pairs)
 
-    def _composition(self, outputs: PretrainingOutputs, sample: dict[str, Any]) -> Iterator[Value]:
+    def _composition(
+        self, outputs: PretrainingOutputs, sample: dict[str, Any], weights: dict[str, float]
+    ) -> Iterator[Value]:
         """Equations 4, 5 and the first term of 7; how sparse the layers are."""
-        composition, weights = outputs.composition, self.weights
+        composition = outputs.composition
         assert composition is not None and outputs.attention is not None
         keep, last = composition.keep, composition.layers[-1]
         if weights["guided_decomposition"]:

@@ -54,10 +54,10 @@ class SyntacticAttentionConfig(FairseqDataclass):
         None, "dropout on the semantic embeddings (default: that of --dropout)"
     )
     hidden_dropout: float = option(0.0, "dropout between recurrent layers")
-    syntactic_word_dropout: float = option(
-        0.0,
-        "beyond the paper: share of the words whose syntactic embedding is zero in a training "
-        "step, so that the roles of a word's neighbours hold without knowing the word",
+    syntactic_classes: ChoiceEnum(["none", "substitution"]) = option(  # type: ignore[valid-type]
+        "none",
+        "beyond the paper: which words share a syntactic embedding; substitution: those that the "
+        "training set shows to be exchangeable (compgen_fairseq/clustering/substitution.py)",
     )
     sequential_semantics: bool = option(
         False,
@@ -83,11 +83,6 @@ class SyntacticAttentionConfig(FairseqDataclass):
             raise ValueError(
                 "--encoder-hidden-size must be even: the first of several layers has half of it"
             )
-        if not 0 <= self.syntactic_word_dropout < 1:
-            raise ValueError(
-                "--syntactic-word-dropout is a share from 0 to below 1, not "
-                f"{self.syntactic_word_dropout}"
-            )
         if self.sequential_semantics and self.semantic_dim % 2:
             raise ValueError(
                 "--semantic-dim must be even with --sequential-semantics: each direction has half"
@@ -97,11 +92,14 @@ class SyntacticAttentionConfig(FairseqDataclass):
 class SyntacticAttentionEncoder(FairseqEncoder):
     """Encodes both streams: the words' meanings ``m_j`` and their roles ``h_j``."""
 
+    classes: Tensor | None  # (types,): whose syntactic embedding each type has, if any are shared
+
     def __init__(self, cfg: SyntacticAttentionConfig, dictionary):
         super().__init__(dictionary)
         self.pad, self.start = dictionary.pad(), dictionary.bos()
-        self.first_word = dictionary.nspecial
-        self.dropout, self.word_dropout = cfg.dropout, cfg.syntactic_word_dropout
+        self.dropout = cfg.dropout
+        shared = cfg.syntactic_classes == "substitution"
+        self.register_buffer("classes", torch.full((len(dictionary),), -1) if shared else None)
         self.semantic_dropout = (
             cfg.dropout if cfg.semantic_dropout is None else cfg.semantic_dropout
         )
@@ -139,10 +137,8 @@ class SyntacticAttentionEncoder(FairseqEncoder):
         meanings = apply_dropout(self.semantics(tokens), self.semantic_dropout, self.training)
         if self.sequence is not None:
             meanings = self.sequence(meanings, lengths)
-        x = apply_dropout(self.embedding(tokens), self.dropout, self.training)
-        if self.training and self.word_dropout > 0:
-            known = torch.rand(tokens.shape, device=tokens.device) >= self.word_dropout
-            x = x * (known | tokens.lt(self.first_word)).unsqueeze(-1)
+        kinds = tokens if self.classes is None else self.classes[tokens]
+        x = apply_dropout(self.embedding(kinds), self.dropout, self.training)
         roles, summary = self.syntax(x, lengths)
         return {
             "meanings": meanings,
@@ -251,6 +247,7 @@ class SyntacticAttentionModel(FairseqEncoderDecoderModel):
 
     encoder: SyntacticAttentionEncoder
     decoder: SyntacticAttentionDecoder
+    _started = False
 
     @classmethod
     def build_model(cls, cfg, task) -> "SyntacticAttentionModel":
@@ -264,6 +261,36 @@ class SyntacticAttentionModel(FairseqEncoderDecoderModel):
         config.check()
         encoder = SyntacticAttentionEncoder(config, task.source_dictionary)
         return cls(encoder, SyntacticAttentionDecoder(config, task.target_dictionary))
+
+    def forward(self, *args: Any, **kwargs: Any) -> tuple[Tensor, dict[str, Any]]:
+        """The decoder's results for the encoder's.
+
+        Raises:
+            RuntimeError: nobody has handed in the classes that the options ask for.
+        """
+        if self.training and not self._started:
+            self._started = True
+            if self.missing_classes() is not None:
+                raise RuntimeError(
+                    "--syntactic-classes substitution: the classes come from --task "
+                    "compgen_translation, which this run does not use"
+                )
+        return super().forward(*args, **kwargs)
+
+    def missing_classes(self) -> str | None:
+        """Which classes of the source types are still to be handed to :meth:`assign_classes`;
+        None when none are (the task asks before each epoch)."""
+        classes = self.encoder.classes
+        return None if classes is None or classes[0] >= 0 else "substitution"
+
+    def assign_classes(self, source: Tensor) -> None:
+        """Let types share syntactic embeddings.
+
+        Args:
+            source: whose embedding each type has, ``(types,)``, long.
+        """
+        assert self.encoder.classes is not None
+        self.encoder.classes.copy_(source)
 
 
 @register_model_architecture("syntactic_attention", "syntactic_attention_scan")

@@ -23,7 +23,11 @@ from compgen_fairseq.scoring import cter
 from compgen_fairseq.scoring.exact_match import ExactMatch, exact_match
 from compgen_fairseq.tasks import eval_cter, prototype_hook
 from compgen_fairseq.tasks.spread import SpreadRepeatsDataset, pair_ids
-from compgen_fairseq.tasks.word_classes import brown_word_classes, first_occurrences
+from compgen_fairseq.tasks.word_classes import (
+    brown_word_classes,
+    first_occurrences,
+    substitution_word_classes,
+)
 
 logger = logging.getLogger(__name__)
 
@@ -145,12 +149,15 @@ class CompgenTranslationTask(prototype_hook.PrototypeStages, TranslationTask):
         return model
 
     def begin_epoch(self, epoch: int, model: FairseqModel) -> None:
-        """Hand the Brown classes of the training words to a model that asks for them."""
+        """Hand the classes of the training words to a model that asks for them."""
         super().begin_epoch(epoch, model)
         missing = getattr(model, "missing_classes", lambda: None)()
         if missing is None:
             return
         dataset = self.dataset(self.cfg.train_subset)
+        if missing == "substitution":
+            model.assign_classes(substitution_word_classes(dataset, self.src_dict))
+            return
         first = first_occurrences(pair_ids(dataset))
         logger.info("Brown clustering of %d distinct training pairs", len(first))
         source, target = (

@@ -1,4 +1,6 @@
-"""Brown classes of the words of a parallel corpus."""
+"""Classes of the words of a parallel corpus."""
+
+import logging
 
 import numpy as np
 import torch
@@ -6,6 +8,9 @@ from fairseq.data import Dictionary, FairseqDataset
 from torch import Tensor
 
 from compgen_fairseq.clustering.brown import bigram_counts, brown_classes
+from compgen_fairseq.clustering.substitution import substitution_classes
+
+logger = logging.getLogger(__name__)
 
 
 def brown_word_classes(
@@ -32,6 +37,28 @@ def brown_word_classes(
         return torch.from_numpy(brown_classes(counts, num_classes))
     except ValueError as error:
         raise ValueError(f"--code-classes brown, {side} side: {error}") from None
+
+
+def substitution_word_classes(dataset: FairseqDataset, dictionary: Dictionary) -> Tensor:
+    """Find out which source words can stand for each other.
+
+    Args:
+        dataset: the parallel corpus.
+        dictionary: the source dictionary.
+
+    Returns:
+        the class of every type, as one of its members, ``(types,)``, long.
+    """
+    examples = (dataset[i] for i in range(len(dataset)))
+    pairs = ((pair["source"].tolist(), pair["target"].tolist()) for pair in examples)
+    classes = substitution_classes(pairs, len(dictionary))
+    members: dict[int, list[str]] = {}
+    for word, kind in enumerate(classes):
+        members.setdefault(kind, []).append(dictionary[word])
+    larger = sorted((m for m in members.values() if len(m) > 1), key=len, reverse=True)
+    shown = " ".join("{" + ", ".join(words[:20]) + "}" for words in larger[:10])
+    logger.info("substitution test: %d of %d classes: %s", len(larger), len(members), shown)
+    return torch.tensor(classes)
 
 
 def first_occurrences(pair_ids: np.ndarray) -> list[int]:

@@ -30,9 +30,10 @@ if [[ $SIZE == paper ]]; then # appendix A.1; batches and schedule are BERT's
         --validate-interval-updates 10000 --save-interval-updates 10000
     )
 else # 3 layers, 128 wide
-    : "${UPDATES:=600}"
+    : "${UPDATES:=800}"
     SIZE_FLAGS=(
         --arch cat_tiny --lr 1e-3 --warmup-updates 100 --batch-size 32
+        --composition-after $((UPDATES / 4)) # README.md, "Measured"
         --validate-interval-updates 100 --save-interval-updates 200
     )
 fi

@@ -5,8 +5,9 @@
 # DATA comes from prepare/scan.sh; SAVE is the folder of the checkpoints and the log; more flags go
 # to fairseq-train. The environment's variables are explained in examples/recipe.sh. Besides the
 # variants of SQ-Transformer METHOD can be syntactic, syntactic-sequential, syntactic-action,
-# syntactic-mlp (Syntactic Attention and its ablations: 200,000 pairs, its authors' budget), lstm,
-# cat (CAT's encoder) or transformer (fairseq's own, the baseline of cat).
+# syntactic-mlp (Syntactic Attention and its ablations: 200,000 pairs, its authors' budget),
+# syntactic-classes (ours: exchangeable words share their syntax), lstm, cat (CAT's encoder) or
+# transformer (fairseq's own, the baseline of cat).
 set -euo pipefail
 # shellcheck source=../recipe.sh
 source "$(dirname "${BASH_SOURCE[0]}")/../recipe.sh"
@@ -15,12 +16,14 @@ selection=(
     --eval-exact-match --best-checkpoint-metric exact_match --maximize-best-checkpoint-metric
     --max-tokens-valid 8192
 )
-OTHER_METHODS="syntactic, syntactic-sequential, syntactic-action, syntactic-mlp, lstm, cat, transformer"
+OTHER_METHODS="syntactic, syntactic-sequential, syntactic-action, syntactic-mlp, syntactic-classes, \
+lstm, cat, transformer"
 case "${METHOD:-sq}" in
     syntactic) flags=(--arch syntactic_attention_scan) ;;
     syntactic-sequential) flags=(--arch syntactic_attention_scan --sequential-semantics) ;;
     syntactic-action) flags=(--arch syntactic_attention_scan --syntax-action) ;;
     syntactic-mlp) flags=(--arch syntactic_attention_scan --semantic-mlp) ;;
+    syntactic-classes) flags=(--arch syntactic_attention_scan --syntactic-classes substitution) ;;
     lstm) # attention on the encoder's states; fairseq wants as many layers on both sides
         flags=(
             --arch lstm --dropout 0.5 --encoder-layers 2 --encoder-bidirectional --decoder-layers 2
@@ -32,9 +35,10 @@ case "${METHOD:-sq}" in
 esac
 if [[ ${#flags[@]} -gt 0 ]]; then
     : "${UPDATES:=6250}"
-    train "${flags[@]}" --criterion cross_entropy --optimizer adam --lr 1e-3 --clip-norm 5 \
-        --batch-size 32 --validate-interval 1000000 --validate-interval-updates 500 \
-        --save-interval-updates 500 "${selection[@]}"
+    train "${flags[@]}" --criterion cross_entropy --optimizer adam --lr 2e-3 --clip-norm 5 \
+        --lr-scheduler polynomial_decay --total-num-update "$UPDATES" --warmup-updates 200 \
+        --batch-size 32 --validate-interval 1000000 --validate-interval-updates 1250 \
+        --save-interval-updates 1250 "${selection[@]}"
     exit
 fi
 

@@ -106,3 +106,24 @@ def test_fairseqs_own_task_and_criterion_with_every_ablation(
     ensemble = f"{path}:{trained[0] / 'checkpoint_last.pt'}"
     log = run("fairseq_cli.generate", tiny_data, *plugin, "--path", ensemble, "--beam", 3)
     assert len(generate_log.parse(log.splitlines(keepends=True)).hypotheses) == 37
+
+
+def test_words_that_can_stand_for_each_other_share_their_syntax(tiny_data, plugin, tmp_path, run):
+    """The classes come from the training set, are in the checkpoint and outlive a resumption."""
+
+    def train(epochs):
+        return run(
+            *("fairseq_cli.train", tiny_data, *plugin, "--arch", "syntactic_attention", *SIZES),
+            *("--task", "compgen_translation", "--syntactic-classes", "substitution"),
+            *("--optimizer", "adam", "--lr", 0.01, "--max-tokens", 400, "--max-epoch", epochs),
+            *("--save-dir", tmp_path, "--no-epoch-checkpoints"),
+        )
+
+    assert "substitution test: " in train(1)
+    path = tmp_path / "checkpoint_last.pt"
+    classes = load_checkpoint_to_cpu(str(path))["model"]["encoder.classes"]
+    assert classes.min() >= 0 and len(classes.unique()) < len(classes)
+    assert "substitution test: " not in train(2)
+    assert load_checkpoint_to_cpu(str(path))["model"]["encoder.classes"].equal(classes)
+    log = run("fairseq_cli.generate", tiny_data, *plugin, "--path", path)
+    assert len(generate_log.parse(log.splitlines(keepends=True)).hypotheses) == 37

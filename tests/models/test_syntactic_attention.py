@@ -54,16 +54,31 @@ def meanings(model, *sentence: int) -> torch.Tensor:
     return model.encoder(torch.tensor([[*sentence, EOS]]))["meanings"][0]
 
 
-def test_a_dropped_words_neighbours_do_not_know_it():
-    """Of a dropped word the roles know nothing, and the markers are never dropped."""
-    model = build(syntactic_word_dropout=0.999999)
-    sentences = torch.tensor([[5, 6, 7, EOS], [9, 6, 8, EOS]])
-    known = model.encoder(sentences)["roles"]
-    assert not torch.allclose(known[0], known[1])
-    roles = model.train().encoder(sentences)["roles"]
-    assert torch.equal(roles[0], roles[1])
-    model.encoder.embedding.weight.data[: model.encoder.first_word] = 0
-    assert not torch.allclose(model.encoder(sentences)["roles"], roles)
+def test_words_of_a_class_have_one_syntax_and_their_own_meanings():
+    model = build(syntactic_classes="substitution")
+    assert model.missing_classes() == "substitution"
+    classes = torch.arange(len(TASK.source_dictionary))
+    classes[9] = 7
+    model.assign_classes(classes)
+    assert model.missing_classes() is None
+    same, other = (
+        torch.tensor([[5, word, 6, EOS] for word in words]) for words in ((7, 9), (7, 8))
+    )
+    assert torch.equal(*model.encoder(same)["roles"])
+    assert not torch.allclose(*model.encoder(other)["roles"])
+    assert not torch.allclose(*model.encoder(same)["meanings"])
+    state = model.state_dict()
+    again = build(syntactic_classes="substitution", seed=2)
+    again.load_state_dict(state)
+    assert again.missing_classes() is None
+    assert torch.equal(again.encoder(same)["roles"], model.encoder(same)["roles"])
+
+
+def test_another_task_cannot_hand_in_classes():
+    model = build(syntactic_classes="substitution").train()
+    with pytest.raises(RuntimeError, match="--syntactic-classes substitution: the classes come"):
+        model(**batch(LENGTHS)["net_input"])
+    assert build().train().missing_classes() is None
 
 
 @every_variant
@@ -269,7 +284,6 @@ def test_features_and_output_layer_make_the_logits():
         ({"decoder_layers": 0}, "--encoder-layers and --decoder-layers are at least 1"),
         ({"encoder_hidden_size": 7}, "--encoder-hidden-size must be even"),
         ({"sequential_semantics": True, "semantic_dim": 9}, "--semantic-dim must be even"),
-        ({"syntactic_word_dropout": 1.0}, "--syntactic-word-dropout is a share"),
     ],
 )
 def test_impossible_options(changed, message):

@@ -1,0 +1,95 @@
+"""Which words can stand for each other."""
+
+import random
+
+import pytest
+
+from compgen_fairseq.clustering.substitution import change, substitution_classes
+from compgen_fairseq.data import scan
+
+
+@pytest.mark.parametrize(
+    "one, other, expected",
+    [
+        ([1, 7, 2, 7], [1, 8, 2, 8], ((7, 8),)),
+        ([1, 7, 2, 7], [1, 8, 2, 7], ((7, 8),)),
+        ([1, 2], [1, 2], ()),
+        ([1, 2], [2, 1], None),
+        ([1, 1], [2, 3], None),
+        ([1, 1], [1, 1, 1], None),
+        ([], [], ()),
+    ],
+)
+def test_change(one, other, expected):
+    assert change(one, other) == expected
+
+
+def classes(*examples: str, seed: int | None = None) -> set[str]:
+    """Of examples like "walk twice = W W"; classes of one word are left out."""
+    if seed is not None:
+        examples = tuple(random.Random(seed).sample(examples, len(examples)))
+    source, target = {}, {}
+    pairs = []
+    for example in sorted(examples):
+        for vocabulary, side in zip((source, target), example.split("="), strict=True):
+            for word in side.split():
+                vocabulary.setdefault(word, len(vocabulary))
+    for example in examples:
+        command, actions = (side.split() for side in example.split("="))
+        pairs.append(([source[w] for w in command], [target[a] for a in actions]))
+    found = substitution_classes(pairs, len(source) + 1)
+    assert found[-1] == len(source)  # a word that does not occur
+    members: dict[int, list[str]] = {}
+    for word, index in source.items():
+        members.setdefault(found[index], []).append(word)
+    return {" ".join(sorted(words)) for words in members.values() if len(words) > 1}
+
+
+VERBS = ("walk = W", "run = R", "walk twice = W W", "run twice = R R")
+
+
+def test_words_that_exchange_one_translation_for_another_are_joined():
+    assert classes(*VERBS) == {"run walk"}
+    assert classes(*VERBS, "jump = J") == {"jump run walk"}
+    assert classes(*VERBS, "hop = W") == {"hop run walk"}  # a synonym
+
+
+def test_one_frame_that_contradicts_keeps_words_apart():
+    assert classes(*VERBS, "turn = T", "turn twice = T") == {"run walk"}
+    assert classes("walk and run = W R", "walk after run = R W") == set()
+    assert classes("a walk = A W", "b walk = W W", "a run = A R", "b run = R R") == {"run walk"}
+
+
+def test_the_exchange_is_the_same_everywhere():
+    """Between "left" and "twice" L becomes W or R."""
+    moves = ("walk left = L W", "run left = L R")
+    assert classes(*VERBS, *moves) == {"run walk"}
+    assert classes(*VERBS, *moves, "walk right = r W", "run right = r R") == {
+        "run walk",
+        "left right",
+    }
+
+
+def test_classes_are_not_joined_against_a_failed_test():
+    """Of a and b, b and c, the more frequent pair is joined; a and c fail."""
+    pairs = ["x a = X A", "x b = X B", "y a = Y A", "y b = Y B", "b z = B Z", "c z = C Z"]
+    assert classes(*pairs) == {"a b c", "x y"}
+    assert classes(*pairs, "q a q = A", "q c q = C C") == {"a b", "x y"}
+
+
+def test_of_several_translations_one_must_do():
+    assert classes("walk = W", "walk = W W", "run = R") == {"run walk"}
+    assert classes("walk = W W", "run = R") == set()
+
+
+def test_neither_order_nor_repetition_changes_anything():
+    examples = (*VERBS, "jump = J", "turn = T", "turn twice = T", "jump = J")
+    assert len({frozenset(classes(*examples, seed=seed)) for seed in range(10)}) == 1
+
+
+@pytest.mark.parametrize("split", ["addjump", "around_right"])
+def test_scans_own_categories_are_found(split):
+    """Also of the verb that training shows by itself alone, and of the directions."""
+    train = sorted(set(scan.RULES[split]().train), key=lambda pair: pair.command)
+    examples = [f"{pair.command} = {pair.actions}" for pair in train if len(pair.command) < 25]
+    assert classes(*examples) == {"jump look run walk", "left right"}
