@@ -9,7 +9,7 @@ from pathlib import Path
 
 from compgen_fairseq.analysis import AnalysisError
 
-KINDS = ("embeddings", "codes", "attention", "prototypes", "consistency", "errors")
+KINDS = ("embeddings", "codes", "attention", "prototypes", "consistency", "errors", "seeds")
 
 
 def parser(kinds: Sequence[str] = KINDS) -> argparse.ArgumentParser:

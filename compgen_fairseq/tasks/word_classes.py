@@ -57,7 +57,7 @@ def substitution_word_classes(dataset: FairseqDataset, dictionary: Dictionary) -
         members.setdefault(kind, []).append(dictionary[word])
     larger = sorted((m for m in members.values() if len(m) > 1), key=len, reverse=True)
     shown = " ".join("{" + ", ".join(words[:20]) + "}" for words in larger[:10])
-    logger.info("substitution test: %d of %d classes: %s", len(larger), len(members), shown)
+    logger.info("substitution test: %d types, %d classes: %s", len(classes), len(members), shown)
     return torch.tensor(classes)
 
 

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Trains one model on the prepared daxy folder; run again, it resumes.
-#   [METHOD=syntactic|lstm|transformer] [SEED=1] [UPDATES=6250] \
+#   [METHOD=syntactic|syntactic-classes|lstm|transformer] [SEED=1] [UPDATES=6250] \
 #       bash examples/daxy/train.sh DATA SAVE [FLAG...]
 # DATA comes from prepare/daxy.sh; SAVE is the folder of the checkpoints and the log; more flags go
 # to fairseq-train. Every method gets the same batches, 200,000 pairs by default, and the
@@ -11,6 +11,12 @@ source "$(dirname "${BASH_SOURCE[0]}")/../recipe.sh"
 
 case "${METHOD:=syntactic}" in
     syntactic) flags=(--arch syntactic_attention_scan --lr 1e-3 --clip-norm 5) ;;
+    syntactic-classes)
+        flags=(
+            --arch syntactic_attention_scan --lr 1e-3 --clip-norm 5
+            --syntactic-classes substitution
+        )
+        ;;
     lstm) # attention on the encoder's states; fairseq wants as many layers on both sides
         flags=(
             --arch lstm --lr 1e-3 --clip-norm 5 --dropout 0.5
@@ -30,7 +36,7 @@ case "${METHOD:=syntactic}" in
         )
         ;;
     *)
-        echo "$0: METHOD=$METHOD is none of syntactic, lstm, transformer" >&2
+        echo "$0: METHOD=$METHOD is none of syntactic, syntactic-classes, lstm, transformer" >&2
         exit 2
         ;;
 esac

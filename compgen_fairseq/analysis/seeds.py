@@ -1,0 +1,108 @@
+"""``compgen-analyze seeds``: how a score spreads over the seeds of each method."""
+
+import argparse
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from compgen_fairseq.analysis import AnalysisError, figure
+from compgen_fairseq.analysis.tables import write_csv, write_json
+from compgen_fairseq.reporting.report import Report, Summary, report
+from compgen_fairseq.reporting.runs import CHECKPOINTS, ScoreName, read_run
+
+HELP = "a histogram of a score over seeds for each method, and its mean, median and spread"
+TOP = 100.0  # scores are percentages
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """The flags of this kind."""
+    add = parser.add_argument
+    add("runs", nargs="+", metavar="RUN", help="folders of runs, as for compgen-report")
+    add("--score", help="such as exact_match or 'cter instance' (default: the first there is)")
+    add(
+        "--checkpoint",
+        choices=CHECKPOINTS,
+        default=CHECKPOINTS[0],
+        help="the chosen one or the last (default: %(default)s)",
+    )
+    add("--bins", type=int, default=20, help="of the axis from 0 to 100 (default: %(default)s)")
+    add("--title", help="above the picture")
+    add(
+        "--allow-differences",
+        metavar="NAME,...",
+        default="",
+        help="settings in which the runs may differ, as for compgen-report",
+    )
+
+
+def run(args: argparse.Namespace) -> list[Path]:
+    """Read the runs and write the picture and the numbers.
+
+    Raises:
+        AnalysisError: if no method has the score.
+        ReportError: if the runs cannot stand side by side.
+    """
+    if args.bins < 1:
+        raise AnalysisError(f"--bins {args.bins}: say at least 1")
+    may_differ = frozenset(filter(None, args.allow_differences.split(",")))
+    found = report([read_run(folder, may_differ) for folder in args.runs], may_differ)
+    score, summaries = summaries_of(found, args.score, args.checkpoint)
+    rows = [
+        {
+            "method": label,
+            "score": score.name,
+            "checkpoint": score.checkpoint,
+            **{name: getattr(one, name) for name in ("n", "mean", "std", "median")},
+            **{name: getattr(one, name) for name in ("best", "worst")},
+            "values": " ".join(f"{value:.2f}" for value in one.values),
+        }
+        for label, one in summaries.items()
+    ]
+    out = Path(args.out)
+    drawn = draw(summaries, score, args.bins)
+    if args.title:
+        drawn.suptitle(args.title, fontsize=10)
+    files = [write_json(out / "seeds.json", rows), write_csv(out / "seeds.csv", rows)]
+    return [*files, *figure.save(drawn, out, "seeds")]
+
+
+def summaries_of(
+    found: Report, name: str | None, checkpoint: str
+) -> tuple[ScoreName, dict[str, Summary]]:
+    """A score of each method that has it.
+
+    Raises:
+        AnalysisError: if there is no such score.
+    """
+    of_checkpoint = [score for score in found.scores if score.checkpoint == checkpoint]
+    for score in of_checkpoint:
+        if name in (None, score.name):
+            pairs = ((row.label, row.summary(score)) for row in found.rows)
+            return score, {label: one for label, one in pairs if one is not None}
+    names = ", ".join(dict.fromkeys(score.name for score in of_checkpoint)) or "none"
+    raise AnalysisError(f"--score {name}: the runs' scores are {names}; evaluate.sh makes them")
+
+
+def draw(summaries: Mapping[str, Summary], score: ScoreName, bins: int) -> Any:
+    """A histogram for each method, one under the other; a line at the mean, dots at the median."""
+    made = figure.new(5.6, 0.7 + 1.3 * len(summaries))
+    panels = made.subplots(len(summaries), sharex=True, sharey=True, squeeze=False)[:, 0]
+    edges = np.linspace(0, TOP, bins + 1)
+    for i, (axes, (label, one)) in enumerate(zip(panels, summaries.items(), strict=True)):
+        axes.hist(one.values, bins=_within(one.values, edges), **figure.hatch(i))
+        axes.axvline(one.mean, color="black", linewidth=1)
+        axes.axvline(one.median, color="black", linewidth=1, linestyle=":")
+        spread = f" ± {one.std:.2f}" if one.std is not None else ""
+        told = f"{label}: mean {one.mean:.2f}{spread} (line), median {one.median:.2f} (dots)"
+        axes.set_title(told, fontsize=8, loc="left")
+        axes.yaxis.get_major_locator().set_params(integer=True)
+        axes.set_ylabel(f"seeds (of {one.n})", fontsize=8)
+    panels[-1].set(xlim=(0, TOP), xlabel=f"{score.name} (%), {score.checkpoint} checkpoint")
+    return made
+
+
+def _within(values: Sequence[float], edges: np.ndarray) -> np.ndarray:
+    """The edges of the bins, the outer ones moved to take in scores beyond 0 and 100."""
+    return np.concatenate([[min(edges[0], *values)], edges[1:-1], [max(edges[-1], *values)]])

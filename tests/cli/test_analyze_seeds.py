@@ -1,0 +1,72 @@
+"""compgen-analyze seeds on runs that differ in their seed and their score."""
+
+import csv
+import json
+
+import matplotlib.image
+import pytest
+
+from compgen_fairseq.cli.analyze import main
+
+
+@pytest.fixture
+def runs(tiny_model, tmp_path) -> list[str]:
+    """The tiny run as if with four seeds, two of which had another dropout."""
+    log = (tiny_model / "train.log").read_text()
+    folders = []
+    for seed, (label, score) in enumerate(
+        [("plain", 20.0), ("plain", 90.0), ("noisy", 99.0), ("noisy", 100.0)], start=1
+    ):
+        folder = tmp_path / f"{label}.{seed}"
+        folder.mkdir()
+        changed = log.replace("'seed': 1,", f"'seed': {seed},")
+        if label == "noisy":
+            changed = changed.replace("'clip_norm': ", "'clip_norm': 1")
+        (folder / "train.log").write_text(changed)
+        prepared = {"command": "prepare/tiny.sh DEST", "pairs": {"test": 37}, "sha256": {"a": "0a"}}
+        (folder / "PREPARED.json").write_text(json.dumps(prepared))
+        signature = {"metric": "exact_match", "score": score, "signature": "metric:exact_match"}
+        for name in ("best", "last"):
+            shifted = signature | {"score": score - (name == "last")}
+            (folder / f"test.{name}.json").write_text(json.dumps(shifted))
+        folders.append(str(folder))
+    return folders
+
+
+def test_the_numbers_and_a_histogram_for_each_method(runs, tmp_path, capsys):
+    out = tmp_path / "seeds"
+    assert main(["seeds", *runs, "--title", "Tiny", "--out", str(out)]) == 0
+    files = {f"seeds.{form}" for form in ("json", "csv", "png", "pdf")}
+    assert {path.name for path in out.iterdir()} == files
+    assert capsys.readouterr().out.split() == [
+        str(out / f"seeds.{form}") for form in ("json", "csv", "png", "pdf")
+    ]
+    plain, noisy = json.loads((out / "seeds.json").read_text())
+    assert (plain["method"], plain["n"], plain["mean"], plain["values"]) == (
+        *("plain", 2, 55.0),
+        "20.00 90.00",
+    )
+    assert (noisy["method"], noisy["median"], noisy["best"], noisy["worst"]) == (
+        *("noisy", 99.5),
+        *(100.0, 99.0),
+    )
+    with open(out / "seeds.csv", newline="") as file:
+        assert [row["method"] for row in csv.DictReader(file)] == ["plain", "noisy"]
+    assert matplotlib.image.imread(out / "seeds.png").std() > 0.1
+    main(["seeds", *runs, "--checkpoint", "last", "--out", str(out)])
+    assert json.loads((out / "seeds.json").read_text())[1]["best"] == 99.0
+
+
+@pytest.mark.parametrize(
+    "flags, reason",
+    [
+        (["--score", "bleu"], "--score bleu: the runs' scores are exact_match"),
+        (["--bins", "0"], "--bins 0: say at least 1"),
+        (["missing"], "missing"),
+    ],
+)
+def test_what_cannot_be_drawn_ends_in_a_sentence(runs, tmp_path, capsys, flags, reason):
+    assert main(["seeds", *runs, *flags, "--out", str(tmp_path / "seeds")]) == 1
+    message = capsys.readouterr().err.splitlines()[-1]
+    assert message.startswith("compgen-analyze seeds: ") and reason in message
+    assert not (tmp_path / "seeds").exists()
