@@ -4,7 +4,12 @@ import argparse
 import functools
 import inspect
 import logging
+import os
+import sys
+import traceback
 from collections.abc import Callable, Iterable
+from pathlib import Path
+from types import TracebackType
 from typing import Any
 
 import numpy as np
@@ -22,6 +27,7 @@ def apply() -> None:
     keep_the_last_batch()
     resume_with_the_same_batches()
     trust_what_checkpoints_hold()
+    say_errors_in_sentences()
 
 
 def keep_the_last_batch() -> None:
@@ -98,3 +104,34 @@ def trust_what_checkpoints_hold() -> None:
     torch.serialization.add_safe_globals(
         [argparse.Namespace, rebuild_array, np.ndarray, np.dtype, *counts]
     )
+
+
+def say_errors_in_sentences() -> None:
+    """Let a command of fairseq that this package refuses something end in the reason alone.
+
+    A ``ValueError`` or ``OSError`` raised by this package is a sentence that names the flag or the
+    file; fairseq's commands would print where it was raised above it. ``COMPGEN_TRACEBACK=1``
+    has them do so; programs that are no command of fairseq are left as they are.
+    """
+    command = Path(sys.argv[0])
+    if not (command.name.startswith("fairseq-") or command.parent.name == "fairseq_cli"):
+        return
+    if os.environ.get("COMPGEN_TRACEBACK") or hasattr(sys.excepthook, "__wrapped__"):
+        return
+    sys.excepthook = _in_a_sentence(sys.excepthook)
+
+
+Hook = Callable[[type[BaseException], BaseException, TracebackType | None], Any]
+
+
+def _in_a_sentence(hook: Hook) -> Hook:
+    @functools.wraps(hook)
+    def say(kind: type[BaseException], error: BaseException, trace: TracebackType | None) -> None:
+        files = [frame.f_code.co_filename for frame, _ in traceback.walk_tb(trace)]
+        ours = bool(files) and Path(files[-1]).is_relative_to(Path(__file__).parent)
+        if ours and isinstance(error, ValueError | OSError):
+            print(f"{Path(sys.argv[0]).name}: {' '.join(str(error).split())}", file=sys.stderr)
+        else:
+            hook(kind, error, trace)
+
+    return say

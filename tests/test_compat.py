@@ -3,7 +3,9 @@
 import argparse
 import collections
 import functools
+import json
 import os
+import sys
 
 import numpy as np
 import pytest
@@ -12,6 +14,7 @@ from fairseq.data import data_utils
 from fairseq.tasks.translation import TranslationConfig, TranslationTask
 
 from compgen_fairseq import compat
+from compgen_fairseq.data import scan
 
 
 def batches(n, batch_by_size=None, seed=0, **limits):
@@ -100,3 +103,44 @@ def test_what_fairseq_stores_can_be_loaded(tmp_path):
 def test_anything_else_in_a_checkpoint_is_refused(foreign, tmp_path):
     with pytest.raises(Exception, match="Weights only load failed"):
         save_and_load(foreign, tmp_path)
+
+
+@pytest.fixture
+def hook(monkeypatch):
+    """What prints uncaught errors in a command of fairseq."""
+    monkeypatch.setattr("sys.excepthook", lambda *_: print("as ever", file=sys.stderr))
+    monkeypatch.setattr("sys.argv", ["/bin/fairseq-train"])
+    monkeypatch.delenv("COMPGEN_TRACEBACK", raising=False)
+    compat.say_errors_in_sentences()
+    return lambda error: sys.excepthook(type(error), error, error.__traceback__)
+
+
+def raised(function, *args):
+    with pytest.raises(Exception) as caught:
+        function(*args)
+    return caught.value
+
+
+def test_what_this_package_refuses_ends_in_a_sentence(hook, capsys, tmp_path):
+    file = tmp_path / "tasks.txt"
+    file.write_text("jump\n")
+    hook(raised(scan.read_official, file))
+    reason = "line 1 is not of the form 'IN: ... OUT: ...'."
+    assert capsys.readouterr().err == f"fairseq-train: {file}, {reason}\n"
+
+
+@pytest.mark.parametrize("error", [raised(int, "x"), raised(json.loads, "{"), KeyError("x")])
+def test_other_errors_are_shown_as_ever(hook, capsys, error):
+    hook(error)
+    assert capsys.readouterr().err == "as ever\n"
+
+
+@pytest.mark.parametrize(
+    "command, wanted", [("/bin/fairseq-train", "1"), ("script.py", ""), ("/bin/pytest", "")]
+)
+def test_tracebacks_can_be_had_and_other_programs_are_left_alone(monkeypatch, command, wanted):
+    monkeypatch.setattr("sys.argv", [command])
+    monkeypatch.setenv("COMPGEN_TRACEBACK", wanted)
+    before = sys.excepthook
+    compat.say_errors_in_sentences()
+    assert sys.excepthook is before

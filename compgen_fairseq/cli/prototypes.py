@@ -25,13 +25,14 @@ def load(path: str, data: str, **options: Any) -> tuple[dict[str, Any], Any, Any
     Raises:
         ValueError: if it holds another model, or was trained with other dictionaries.
     """
-    from fairseq import checkpoint_utils, tasks
+    from fairseq import tasks
     from fairseq.models import ARCH_MODEL_NAME_REGISTRY
     from omegaconf import open_dict
 
     import compgen_fairseq  # noqa: F401
+    from compgen_fairseq.analysis.checkpoint import read
 
-    state = checkpoint_utils.load_checkpoint_to_cpu(path)
+    state = read(path)
     cfg = state["cfg"]
     arch = getattr(cfg.model, "arch", getattr(cfg.model, "_name", None))
     kind = ARCH_MODEL_NAME_REGISTRY.get(arch, arch)

@@ -6,6 +6,7 @@ COMMANDS = {
     "analyze": ["codes", "CHECKPOINT", "DATA", "--out", "OUT"],
     "codes": ["CHECKPOINT", "DATA"],
     "predict": ["CHECKPOINT", "DATA"],
+    "prototypes": ["show", "CHECKPOINT", "DATA"],
     "sememes": ["CHECKPOINT", "DATA", "water"],
     "similarity": ["CHECKPOINT", "DATA"],
 }
