@@ -50,9 +50,12 @@ train_sq() {
         srl-tokens) method=(--attention srl --mmi tokens) ;;
         sal-brown) method=(--attention sal --code-classes brown) ;;  # beyond the paper
         srl-brown) method=(--attention srl --code-classes brown) ;;
+        sal-substitution) method=(--attention sal --code-classes substitution) ;;
+        srl-substitution) method=(--attention srl --code-classes substitution) ;;
         *)
             echo "$0: METHOD=$METHOD is none of sq, sal, srl, plain, none, sal-vq, srl-vq," \
-                "sal-tokens, srl-tokens, sal-brown, srl-brown${OTHER_METHODS:+, $OTHER_METHODS}" >&2
+                "sal-tokens, srl-tokens, sal-brown, srl-brown, sal-substitution," \
+                "srl-substitution${OTHER_METHODS:+, $OTHER_METHODS}" >&2
             exit 2
             ;;
     esac

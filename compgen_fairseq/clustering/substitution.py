@@ -23,8 +23,10 @@ def change(one: Sentence, other: Sentence) -> Change | None:
     return tuple(pairs) if len(one) == len(other) and len(pairs) <= 1 else None
 
 
-def substitution_classes(pairs: Iterable[tuple[Sentence, Sentence]], types: int) -> list[int]:
-    """Put source words into classes.
+def substitution_classes(
+    pairs: Iterable[tuple[Sentence, Sentence]], source_types: int, target_types: int
+) -> tuple[list[int], list[int]]:
+    """Put source words into classes, and with them target words.
 
     A frame is a source sentence with a gap. Two words with a common frame pass the test if putting
     one for the other makes the same :func:`change` in the targets of all their common frames; of a
@@ -32,12 +34,15 @@ def substitution_classes(pairs: Iterable[tuple[Sentence, Sentence]], types: int)
     with the most common frames first, if a word of each passes with one of the other and none
     fails. So words without a common frame can be joined by a third.
 
+    Two target words are joined if source words of one class are exchanged for each other by
+    exchanging them.
+
     Args:
         pairs: source and target sentences; repeated ones change nothing.
-        types: the size of the source dictionary.
+        source_types, target_types: the sizes of the dictionaries.
 
     Returns:
-        the class of every type, as the smallest of its members.
+        the class of every source and of every target type, as the smallest of its members.
     """
     frames: dict[tuple[int, ...], dict[int, list[Sentence]]] = defaultdict(dict)
     for source, target in sorted({(tuple(source), tuple(target)) for source, target in pairs}):
@@ -54,12 +59,29 @@ def substitution_classes(pairs: Iterable[tuple[Sentence, Sentence]], types: int)
                 here = {made for made in tried if made is not None}
                 changes[pair] = here & changes.get(pair, here)
 
-    classes, members = list(range(types)), [[word] for word in range(types)]
+    classes, targets = _Classes(source_types), _Classes(target_types)
     for (one, other), _ in sorted(common.items(), key=lambda item: (-item[1], item[0])):
-        first, second = sorted((classes[one], classes[other]))
-        across = ((min(p), max(p)) for p in product(members[first], members[second]))
-        if first != second and changes[one, other] and all(changes.get(p, True) for p in across):
-            members[first] += members[second]
-            for word in members[second]:
-                classes[word] = first
-    return classes
+        first, second = (classes.members[classes.of[word]] for word in (one, other))
+        across = ((min(pair), max(pair)) for pair in product(first, second))
+        if changes[one, other] and all(changes.get(pair, True) for pair in across):
+            classes.join(one, other)
+    for (one, other), made in sorted(changes.items()):
+        if classes.of[one] == classes.of[other] and len(made) == 1:
+            for exchanged in next(iter(made)):
+                targets.join(*exchanged)
+    return classes.of, targets.of
+
+
+class _Classes:
+    """Classes of words, each named by its smallest member."""
+
+    def __init__(self, types: int):
+        self.of = list(range(types))
+        self.members = [[word] for word in range(types)]
+
+    def join(self, one: int, other: int) -> None:
+        first, second = sorted((self.of[one], self.of[other]))
+        if first != second:
+            self.members[first] += self.members[second]
+            for word in self.members[second]:
+                self.of[word] = first

@@ -95,11 +95,14 @@ class SQTransformerConfig(FairseqDataclass):
         "distance", "similarity of embeddings and codes in q(z|x)"
     )
     posterior_sharpness: float = option(1.0, "factor on the similarities in q(z|x)")
-    code_classes: ChoiceEnum(["learned", "brown"]) = option(  # type: ignore[valid-type]
+    code_classes: ChoiceEnum(  # type: ignore[valid-type]
+        ["learned", "brown", "substitution"]
+    ) = option(
         "learned",
         "learned: words find their codes by vector quantization, as published; brown: every "
         "word's code is its class by Brown clustering of the distinct training sentences, fixed "
-        "from the start (no MMI terms, no predictors)",
+        "from the start (no MMI terms, no predictors); substitution: the same with the classes of "
+        "words that the training set shows to be exchangeable",
     )
     freeze_codes_after: int = option(
         0,
@@ -153,12 +156,13 @@ class SQTransformerConfig(FairseqDataclass):
                 "--freeze-codes-after needs codes: --quantizer sovq or vq, not none",
             ),
             (
-                self.code_classes == "brown" and self.quantizer == "none",
-                "--code-classes brown needs codes: --quantizer sovq or vq, not none",
+                self.code_classes != "learned" and self.quantizer == "none",
+                f"--code-classes {self.code_classes} needs codes: --quantizer sovq or vq, not none",
             ),
             (
-                self.code_classes == "brown" and self.freeze_codes_after > 0,
-                "--code-classes brown fixes the codes at once: leave out --freeze-codes-after",
+                self.code_classes != "learned" and self.freeze_codes_after > 0,
+                f"--code-classes {self.code_classes} fixes the codes at once: leave out "
+                "--freeze-codes-after",
             ),
             (self.freeze_codes_after < 0, "--freeze-codes-after can't be negative"),
             (

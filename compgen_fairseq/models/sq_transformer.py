@@ -308,8 +308,8 @@ class SQTransformerModel(FairseqEncoderDecoderModel):
         """
         if self.training and self.missing_classes() is not None:
             raise RuntimeError(
-                "--code-classes brown: the classes come from --task compgen_translation, "
-                "which this run does not use"
+                f"--code-classes {self.cfg.code_classes}: the classes come from --task "
+                "compgen_translation, which this run does not use"
             )
         if self.training and not structural and self.cfg.quantizer != "none" and not self._warned:
             self._warned = True
@@ -326,13 +326,13 @@ class SQTransformerModel(FairseqEncoderDecoderModel):
             extra["structural"] = StructuralOutputs(encoder_out["side"], side)
         return logits, extra
 
-    def missing_classes(self) -> tuple[int, int] | None:
-        """How many classes of source and target types are still to be handed to
+    def missing_classes(self) -> tuple[str, tuple[int, int]] | None:
+        """Which classes of source and target types, and how many, are still to be handed to
         :meth:`assign_classes`; None when none are (the task asks before each epoch)."""
         quantizer = self.encoder.stack.quantizer
         if self.cfg.code_classes == "learned" or quantizer is None or quantizer.frozen:
             return None
-        return self.cfg.source_codes, self.cfg.target_codes
+        return str(self.cfg.code_classes), (self.cfg.source_codes, self.cfg.target_codes)
 
     def assign_classes(self, source: Tensor, target: Tensor) -> None:
         """Fix the code of every type: ``(source types,)`` and ``(target types,)``, long."""

@@ -277,17 +277,18 @@ class SyntacticAttentionModel(FairseqEncoderDecoderModel):
                 )
         return super().forward(*args, **kwargs)
 
-    def missing_classes(self) -> str | None:
-        """Which classes of the source types are still to be handed to :meth:`assign_classes`;
-        None when none are (the task asks before each epoch)."""
+    def missing_classes(self) -> tuple[str, None] | None:
+        """Which classes, and how many (any number), are still to be handed to
+        :meth:`assign_classes`; None when none are (the task asks before each epoch)."""
         classes = self.encoder.classes
-        return None if classes is None or classes[0] >= 0 else "substitution"
+        return None if classes is None or classes[0] >= 0 else ("substitution", None)
 
-    def assign_classes(self, source: Tensor) -> None:
+    def assign_classes(self, source: Tensor, target: Tensor) -> None:
         """Let types share syntactic embeddings.
 
         Args:
-            source: whose embedding each type has, ``(types,)``, long.
+            source: whose embedding each source type has, ``(types,)``, long.
+            target: the same of the target types, which have none.
         """
         assert self.encoder.classes is not None
         self.encoder.classes.copy_(source)

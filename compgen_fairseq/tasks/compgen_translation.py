@@ -22,12 +22,8 @@ from compgen_fairseq.reporting import provenance
 from compgen_fairseq.scoring import cter
 from compgen_fairseq.scoring.exact_match import ExactMatch, exact_match
 from compgen_fairseq.tasks import eval_cter, prototype_hook
-from compgen_fairseq.tasks.spread import SpreadRepeatsDataset, pair_ids
-from compgen_fairseq.tasks.word_classes import (
-    brown_word_classes,
-    first_occurrences,
-    substitution_word_classes,
-)
+from compgen_fairseq.tasks.spread import SpreadRepeatsDataset
+from compgen_fairseq.tasks.word_classes import FINDERS
 
 logger = logging.getLogger(__name__)
 
@@ -154,19 +150,10 @@ class CompgenTranslationTask(prototype_hook.PrototypeStages, TranslationTask):
         missing = getattr(model, "missing_classes", lambda: None)()
         if missing is None:
             return
+        kind, codes = missing
+        dictionaries = (self.src_dict, self.tgt_dict)
         dataset = self.dataset(self.cfg.train_subset)
-        if missing == "substitution":
-            model.assign_classes(substitution_word_classes(dataset, self.src_dict))
-            return
-        first = first_occurrences(pair_ids(dataset))
-        logger.info("Brown clustering of %d distinct training pairs", len(first))
-        source, target = (
-            brown_word_classes(dataset, dictionary, side, number, first)
-            for side, dictionary, number in zip(
-                ("source", "target"), (self.src_dict, self.tgt_dict), missing, strict=True
-            )
-        )
-        model.assign_classes(source, target)
+        model.assign_classes(*FINDERS[kind](dataset, dictionaries, codes))
 
     def train_step(
         self,

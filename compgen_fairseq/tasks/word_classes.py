@@ -1,6 +1,7 @@
 """Classes of the words of a parallel corpus."""
 
 import logging
+from collections.abc import Sequence
 
 import numpy as np
 import torch
@@ -9,62 +10,85 @@ from torch import Tensor
 
 from compgen_fairseq.clustering.brown import bigram_counts, brown_classes
 from compgen_fairseq.clustering.substitution import substitution_classes
+from compgen_fairseq.tasks.spread import pair_ids
 
 logger = logging.getLogger(__name__)
 
+SIDES = ("source", "target")
+
 
 def brown_word_classes(
-    dataset: FairseqDataset, dictionary: Dictionary, side: str, num_classes: int, first: list[int]
-) -> Tensor:
-    """Cluster one side's vocabulary by the bigrams of its sentences.
+    dataset: FairseqDataset, dictionaries: Sequence[Dictionary], codes: Sequence[int]
+) -> list[Tensor]:
+    """Cluster each side's vocabulary by the bigrams of its sentences, in the distinct pairs.
 
     Args:
         dataset: the parallel corpus.
-        dictionary: the side's dictionary.
-        side: ``"source"`` or ``"target"``.
-        num_classes: how many classes to make.
-        first: the examples to count; each distinct pair should be among them once.
+        dictionaries: of the source and the target.
+        codes: how many classes to make of each.
 
     Returns:
-        the class of every type, ``(types,)``, long; special symbols that do not occur are in 0.
+        the class of every source and of every target type, ``(types,)``, long; special symbols
+        that do not occur are in 0.
 
     Raises:
         ValueError: if fewer types than classes occur.
     """
-    sentences = (dataset[int(i)][side].numpy() for i in first)
-    try:
-        counts = bigram_counts(sentences, len(dictionary), dictionary.eos())
-        return torch.from_numpy(brown_classes(counts, num_classes))
-    except ValueError as error:
-        raise ValueError(f"--code-classes brown, {side} side: {error}") from None
+    first = sorted(np.unique(pair_ids(dataset), return_index=True)[1].tolist())
+    logger.info("Brown clustering of %d distinct training pairs", len(first))
+    classes = []
+    for side, dictionary, number in zip(SIDES, dictionaries, codes, strict=True):
+        sentences = (dataset[i][side].numpy() for i in first)
+        try:
+            counts = bigram_counts(sentences, len(dictionary), dictionary.eos())
+            classes.append(torch.from_numpy(brown_classes(counts, number)))
+        except ValueError as error:
+            raise ValueError(f"--code-classes brown, {side} side: {error}") from None
+    return classes
 
 
-def substitution_word_classes(dataset: FairseqDataset, dictionary: Dictionary) -> Tensor:
-    """Find out which source words can stand for each other.
+def substitution_word_classes(
+    dataset: FairseqDataset, dictionaries: Sequence[Dictionary], codes: Sequence[int] | None = None
+) -> list[Tensor]:
+    """Find out which words can stand for each other.
 
     Args:
         dataset: the parallel corpus.
-        dictionary: the source dictionary.
+        dictionaries: of the source and the target.
+        codes: how many classes there may be on each side.
 
     Returns:
-        the class of every type, as one of its members, ``(types,)``, long.
+        the class of every source and of every target type, ``(types,)``, long: one of the class's
+        members, or with ``codes`` a number below them; types that do not occur are then in 0.
+
+    Raises:
+        ValueError: if there are more classes than codes.
     """
     examples = (dataset[i] for i in range(len(dataset)))
-    pairs = ((pair["source"].tolist(), pair["target"].tolist()) for pair in examples)
-    classes = substitution_classes(pairs, len(dictionary))
-    members: dict[int, list[str]] = {}
-    for word, kind in enumerate(classes):
-        members.setdefault(kind, []).append(dictionary[word])
-    larger = sorted((m for m in members.values() if len(m) > 1), key=len, reverse=True)
-    shown = " ".join("{" + ", ".join(words[:20]) + "}" for words in larger[:10])
-    logger.info("substitution test: %d types, %d classes: %s", len(classes), len(members), shown)
-    return torch.tensor(classes)
+    pairs = [tuple(pair[side].tolist() for side in SIDES) for pair in examples]
+    found = substitution_classes(pairs, *map(len, dictionaries))
+    classes = []
+    for i, (side, dictionary) in enumerate(zip(SIDES, dictionaries, strict=True)):
+        members: dict[int, list[int]] = {}
+        for word in sorted({word for pair in pairs for word in pair[i]}):
+            members.setdefault(found[i][word], []).append(word)
+        larger = sorted((m for m in members.values() if len(m) > 1), key=len, reverse=True)
+        shown = ("{" + ", ".join(dictionary[w] for w in words[:20]) + "}" for words in larger[:10])
+        logger.info("substitution test, %s: %d classes, %s", side, len(members), " ".join(shown))
+        if codes is None:
+            classes.append(torch.tensor(found[i]))
+            continue
+        if len(members) > codes[i]:
+            raise ValueError(
+                f"--code-classes substitution: the training set has {len(members)} {side} classes, "
+                f"so --{side}-codes must be at least that, not {codes[i]}"
+            )
+        numbers = torch.zeros(len(dictionary), dtype=torch.long)
+        for number, words in enumerate(members.values()):
+            numbers[words] = number
+        classes.append(numbers)
+    return classes
 
 
-def first_occurrences(pair_ids: np.ndarray) -> list[int]:
-    """The index of the first example of each pair, in order.
-
-    Args:
-        pair_ids: equal numbers for equal pairs, ``(n,)``.
-    """
-    return sorted(np.unique(pair_ids, return_index=True)[1].tolist())
+#: How the classes that a model's ``missing_classes`` names are found.
+FINDERS = {"brown": brown_word_classes, "substitution": substitution_word_classes}

@@ -119,11 +119,11 @@ def test_words_that_can_stand_for_each_other_share_their_syntax(tiny_data, plugi
             *("--save-dir", tmp_path, "--no-epoch-checkpoints"),
         )
 
-    assert "substitution test: " in train(1)
+    assert "substitution test, source: " in train(1)
     path = tmp_path / "checkpoint_last.pt"
     classes = load_checkpoint_to_cpu(str(path))["model"]["encoder.classes"]
     assert classes.min() >= 0 and len(classes.unique()) < len(classes)
-    assert "substitution test: " not in train(2)
+    assert "substitution test, source: " not in train(2)
     assert load_checkpoint_to_cpu(str(path))["model"]["encoder.classes"].equal(classes)
     log = run("fairseq_cli.generate", tiny_data, *plugin, "--path", path)
     assert len(generate_log.parse(log.splitlines(keepends=True)).hypotheses) == 37

@@ -24,24 +24,24 @@ def test_change(one, other, expected):
     assert change(one, other) == expected
 
 
-def classes(*examples: str, seed: int | None = None) -> set[str]:
+def classes(*examples: str, seed: int | None = None, target: bool = False) -> set[str]:
     """Of examples like "walk twice = W W"; classes of one word are left out."""
     if seed is not None:
         examples = tuple(random.Random(seed).sample(examples, len(examples)))
-    source, target = {}, {}
+    vocabularies: tuple[dict[str, int], dict[str, int]] = ({}, {})
     pairs = []
     for example in sorted(examples):
-        for vocabulary, side in zip((source, target), example.split("="), strict=True):
+        for vocabulary, side in zip(vocabularies, example.split("="), strict=True):
             for word in side.split():
                 vocabulary.setdefault(word, len(vocabulary))
     for example in examples:
         command, actions = (side.split() for side in example.split("="))
-        pairs.append(([source[w] for w in command], [target[a] for a in actions]))
-    found = substitution_classes(pairs, len(source) + 1)
-    assert found[-1] == len(source)  # a word that does not occur
+        pairs.append(([vocabularies[0][w] for w in command], [vocabularies[1][a] for a in actions]))
+    both = substitution_classes(pairs, len(vocabularies[0]) + 1, len(vocabularies[1]))
+    assert both[0][-1] == len(vocabularies[0])  # a word that does not occur
     members: dict[int, list[str]] = {}
-    for word, index in source.items():
-        members.setdefault(found[index], []).append(word)
+    for word, index in vocabularies[target].items():
+        members.setdefault(both[target][index], []).append(word)
     return {" ".join(sorted(words)) for words in members.values() if len(words) > 1}
 
 
@@ -82,6 +82,15 @@ def test_of_several_translations_one_must_do():
     assert classes("walk = W W", "run = R") == set()
 
 
+def test_target_words_are_joined_by_what_exchanges_them():
+    """Neither by source words that fail the test, nor by synonyms."""
+    assert classes(*VERBS, "jump = J", "hop = W", target=True) == {"J R W"}
+    assert (
+        classes("walk = W", "turn = T", "walk twice = W W", "turn twice = T", target=True) == set()
+    )
+    assert classes("walk = W", "stroll = W", target=True) == set()
+
+
 def test_neither_order_nor_repetition_changes_anything():
     examples = (*VERBS, "jump = J", "turn = T", "turn twice = T", "jump = J")
     assert len({frozenset(classes(*examples, seed=seed)) for seed in range(10)}) == 1
@@ -93,3 +102,5 @@ def test_scans_own_categories_are_found(split):
     train = sorted(set(scan.RULES[split]().train), key=lambda pair: pair.command)
     examples = [f"{pair.command} = {pair.actions}" for pair in train if len(pair.command) < 25]
     assert classes(*examples) == {"jump look run walk", "left right"}
+    turns = "I_TURN_LEFT I_TURN_RIGHT"
+    assert classes(*examples, target=True) == {"I_JUMP I_LOOK I_RUN I_WALK", turns}

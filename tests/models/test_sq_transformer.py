@@ -329,12 +329,13 @@ def test_frozen_codes_stay_and_end_the_mmi_terms(caplog):
             assert not torch.equal(side.codes, side.posterior.argmax(-1))  # they would have moved
 
 
-def test_brown_classes_are_handed_in():
-    model = build(code_classes="brown").train()
+@pytest.mark.parametrize("kind", ["brown", "substitution"])
+def test_classes_are_handed_in(kind):
+    model = build(code_classes=kind).train()
     inputs = batch(LENGTHS)["net_input"]
-    with pytest.raises(RuntimeError, match="--code-classes brown"):
+    with pytest.raises(RuntimeError, match=f"--code-classes {kind}"):
         model(**inputs)
-    assert model.missing_classes() == (5, 4)
+    assert model.missing_classes() == (kind, (5, 4))
     source, target = (torch.arange(n) % k for n, k in ((20, 5), (16, 4)))
     model.assign_classes(source, target)
     assert model.missing_classes() is None

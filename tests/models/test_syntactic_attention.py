@@ -56,10 +56,10 @@ def meanings(model, *sentence: int) -> torch.Tensor:
 
 def test_words_of_a_class_have_one_syntax_and_their_own_meanings():
     model = build(syntactic_classes="substitution")
-    assert model.missing_classes() == "substitution"
+    assert model.missing_classes() == ("substitution", None)
     classes = torch.arange(len(TASK.source_dictionary))
     classes[9] = 7
-    model.assign_classes(classes)
+    model.assign_classes(classes, torch.arange(len(TASK.target_dictionary)))
     assert model.missing_classes() is None
     same, other = (
         torch.tensor([[5, word, 6, EOS] for word in words]) for words in ((7, 9), (7, 8))

@@ -1,0 +1,71 @@
+"""The classes that the task hands to a model."""
+
+import pytest
+import torch
+from fairseq.data import Dictionary
+
+from compgen_fairseq.tasks.word_classes import FINDERS, SIDES
+
+PAIRS = [
+    *("walk = W", "run = R", "jump = J", "turn left = L", "turn right = r"),
+    *("walk left = L W", "run left = L R", "walk right = r W", "run right = r R"),
+    *("walk twice = W W", "run twice = R R", "run twice = R R"),
+]
+
+
+def corpus():
+    """The pairs as a data set, and both dictionaries."""
+    dictionaries = (Dictionary(), Dictionary())
+    dataset = []
+    for pair in PAIRS:
+        sides = zip(dictionaries, pair.split("="), strict=True)
+        encoded = (d.encode_line(text, line_tokenizer=str.split).long() for d, text in sides)
+        dataset.append(dict(zip(SIDES, encoded, strict=True)))
+    return dataset, dictionaries
+
+
+def named(classes: torch.Tensor, dictionary: Dictionary) -> set[str]:
+    """Classes of more than one word."""
+    members: dict[int, list[str]] = {}
+    for index in range(dictionary.nspecial, len(dictionary)):
+        members.setdefault(int(classes[index]), []).append(dictionary[index])
+    return {" ".join(sorted(words)) for words in members.values() if len(words) > 1}
+
+
+@pytest.mark.parametrize("codes", [None, (5, 3), (9, 9)])
+def test_exchangeable_words_have_one_class(codes, caplog):
+    """5 of the source: verbs, directions, turn, twice and the end; 3 of the target."""
+    dataset, dictionaries = corpus()
+    with caplog.at_level("INFO"):
+        source, target = FINDERS["substitution"](dataset, dictionaries, codes)
+    assert named(source, dictionaries[0]) == {"jump run walk", "left right"}
+    assert named(target, dictionaries[1]) == {"J R W", "L r"}
+    assert "substitution test, source: 5 classes, {walk, run, jump} {left, right}" in caplog.text
+    for classes, dictionary in ((source, dictionaries[0]), (target, dictionaries[1])):
+        assert classes.shape == (len(dictionary),) and classes.dtype == torch.long
+        ends = classes[dictionary.eos()]
+        assert (classes[dictionary.nspecial :] != ends).all()
+    if codes is not None:
+        assert source.unique().tolist() == list(range(5)) and target.unique().tolist() == [0, 1, 2]
+
+
+def test_brown_classes_are_as_many_as_asked_for():
+    dataset, dictionaries = corpus()
+    for number in (2, 4):
+        source, target = FINDERS["brown"](dataset, dictionaries, (number, 3))
+        assert source.unique().tolist() == list(range(number))
+        assert target.unique().tolist() == [0, 1, 2]
+
+
+@pytest.mark.parametrize(
+    "kind, codes, reason",
+    [
+        ("substitution", (4, 3), "has 5 source classes, so --source-codes must be at least that"),
+        ("substitution", (5, 2), "has 3 target classes, so --target-codes must be at least that"),
+        ("brown", (99, 3), "--code-classes brown, source side: 99 classes can't be made"),
+    ],
+)
+def test_a_number_of_codes_that_does_not_fit_is_refused(kind, codes, reason):
+    dataset, dictionaries = corpus()
+    with pytest.raises(ValueError, match=reason):
+        FINDERS[kind](dataset, dictionaries, codes)
