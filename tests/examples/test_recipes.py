@@ -105,6 +105,18 @@ def test_cat_and_its_baseline(recipe, languages, method, tmp_path, run):
         }
 
 
+def test_rows(tmp_path, run):
+    """Several methods at once; one that fails does not keep the others from going on."""
+    data, out = prepared(tmp_path / "data", ("src", "tgt"), run), tmp_path / "runs"
+    words = ("rows.sh", "scan", data, out, "plane,plain", *TINY)
+    said = script(*words, SEEDS="3", JOBS="2", UPDATES="5", status=123)
+    assert f"{out}/plane.3 failed: its train.out and evaluate.out say why" in said
+    assert "METHOD=plane is none of" in (out / "plane.3" / "train.out").read_text()
+    assert f"{out}/plain.3 is done" in said
+    assert "| plain | 3 | 5 |" in run("compgen_fairseq.cli.report", out / "plain.3")
+    assert "is no recipe" in script("rows.sh", "scam", data, out, "plain", status=2)
+
+
 def test_two_processes(tmp_path, run):
     data, save = prepared(tmp_path / "data", ("en", "lf"), run), tmp_path / "save"
     log = script(
