@@ -59,6 +59,11 @@ class SyntacticAttentionConfig(FairseqDataclass):
         "beyond the paper: which words share a syntactic embedding; substitution: those that the "
         "training set shows to be exchangeable (compgen_fairseq/clustering/substitution.py)",
     )
+    silent_markers: bool = option(
+        False,
+        "beyond the paper: the markers around a sentence have no meaning (m_j = 0), so that none "
+        "can take a word's; the end of a target comes from the output layer's bias",
+    )
     sequential_semantics: bool = option(
         False,
         "ablation: a bidirectional layer over the semantic embeddings tells each word's "
@@ -96,7 +101,8 @@ class SyntacticAttentionEncoder(FairseqEncoder):
 
     def __init__(self, cfg: SyntacticAttentionConfig, dictionary):
         super().__init__(dictionary)
-        self.pad, self.start = dictionary.pad(), dictionary.bos()
+        self.pad, self.start, self.end = dictionary.pad(), dictionary.bos(), dictionary.eos()
+        self.silent_markers = cfg.silent_markers
         self.dropout = cfg.dropout
         shared = cfg.syntactic_classes == "substitution"
         self.register_buffer("classes", torch.full((len(dictionary),), -1) if shared else None)
@@ -135,6 +141,9 @@ class SyntacticAttentionEncoder(FairseqEncoder):
         """
         tokens, lengths, framed = frame(src_tokens, self.pad, self.start)
         meanings = apply_dropout(self.semantics(tokens), self.semantic_dropout, self.training)
+        if self.silent_markers:
+            words = tokens.ne(self.start) & tokens.ne(self.end)
+            meanings = meanings * words.unsqueeze(-1)
         if self.sequence is not None:
             meanings = self.sequence(meanings, lengths)
         kinds = tokens if self.classes is None else self.classes[tokens]

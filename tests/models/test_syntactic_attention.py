@@ -74,6 +74,16 @@ def test_words_of_a_class_have_one_syntax_and_their_own_meanings():
     assert torch.equal(again.encoder(same)["roles"], model.encoder(same)["roles"])
 
 
+def test_silent_markers_mean_nothing_and_words_what_they_did():
+    """Attention to a marker alone makes the output layer's bias."""
+    model, silent = build(), build(silent_markers=True)
+    said, unsaid = (meanings(one, 5, 6, 7) for one in (model, silent))
+    assert unsaid[[0, -1]].eq(0).all() and said[[0, -1]].ne(0).any(1).all()
+    assert torch.equal(unsaid[1:-1], said[1:-1])
+    output = silent.decoder.output[-1]
+    assert torch.equal(silent.decoder.output(unsaid[0]), output.bias)
+
+
 def test_another_task_cannot_hand_in_classes():
     model = build(syntactic_classes="substitution").train()
     with pytest.raises(RuntimeError, match="--syntactic-classes substitution: the classes come"):
