@@ -8,10 +8,8 @@ There is no validation set, so one is held out here, of sources of their own too
 
 from __future__ import annotations
 
-import os
 import random
-from collections.abc import Mapping, Sequence
-from pathlib import Path
+from collections.abc import Sequence
 
 from compgen_fairseq.data.prepared import (
     Parser,
@@ -19,7 +17,7 @@ from compgen_fairseq.data.prepared import (
     PrepareError,
     write_lines,
 )
-from compgen_fairseq.data.publisher import collect, expected
+from compgen_fairseq.data.publisher import at_hand, expected
 from compgen_fairseq.data.scan import Pair, read_official
 
 # SHA-256 of the publisher's files.
@@ -93,7 +91,7 @@ def main(argv: Sequence[str] | None = None) -> None:
         if work.done():
             return
         with work:
-            files = _files(official, args.folder)
+            files = at_hand("daxy", "the daxy files", official, args.folder)
             try:
                 parts = {name: read_official(path) for name, path in files.items()}
             except (UnicodeDecodeError, ValueError) as error:
@@ -104,15 +102,3 @@ def main(argv: Sequence[str] | None = None) -> None:
                 write_lines(work.raw / f"{subset}.en", (pair.command for pair in pairs))
                 write_lines(work.raw / f"{subset}.fr", (pair.actions for pair in pairs))
             work.finish("en", "fr", tests=("test", "test1"), inputs=files)
-
-
-def _files(official: Mapping[str, str | None], folder: Path | None) -> dict[str, Path]:
-    """The publisher's files, checked. They are not downloaded: their addresses are not known."""
-    if folder is None:
-        data = os.environ.get("COMPGEN_DATA")
-        if not data:
-            raise PrepareError(
-                "neither --from nor $COMPGEN_DATA says where the daxy files are (see --help)."
-            )
-        folder = Path(data, "daxy")
-    return collect("daxy", official, "", folder, folder)

@@ -8,7 +8,6 @@ article is a document here; every 10 words of it are taken for a sentence.
 from __future__ import annotations
 
 import argparse
-import os
 import subprocess
 import sys
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -27,7 +26,7 @@ from compgen_fairseq.data.prepared import (
     sha256,
     write_lines,
 )
-from compgen_fairseq.data.publisher import collect, expected
+from compgen_fairseq.data.publisher import at_hand, expected
 from compgen_fairseq.data.sememes import Annotations
 
 # SHA-256 of the publisher's files.
@@ -146,7 +145,7 @@ def main(argv: Sequence[str] | None = None) -> None:
         if work.done():
             return
         with work:
-            files = _files(official, args.folder) if official else {}
+            files = at_hand("hownet", "HowNet's files", official, args.folder) if official else {}
             if args.senses:
                 annotations = hownet.read_senses(args.senses)
             else:
@@ -164,18 +163,6 @@ def _positive(text: str) -> int:
     if not text.isdecimal() or int(text) < 1:
         raise argparse.ArgumentTypeError(f"{text} is no positive number")
     return int(text)
-
-
-def _files(official: Mapping[str, str | None], folder: Path | None) -> dict[str, Path]:
-    """The publisher's files, checked. They are not downloaded: their addresses are not known."""
-    if folder is None:
-        data = os.environ.get("COMPGEN_DATA")
-        if not data:
-            raise PrepareError(
-                "neither --from nor $COMPGEN_DATA says where HowNet's files are (see --help)."
-            )
-        folder = Path(data, "hownet")
-    return collect("hownet", official, "", folder, folder)
 
 
 def cut(train: Sequence[str], valid: Sequence[str], merges: int, work: Preparation) -> None:

@@ -69,3 +69,30 @@ def collect(
     for file, path in found.items():
         check_file(path, files[file])
     return found
+
+
+def at_hand(
+    name: str, what: str, files: Mapping[str, str | None], folder: Path | None
+) -> dict[str, Path]:
+    """Find files that are never downloaded, as their addresses are not known, and check them.
+
+    Args:
+        name: the data set's folder in ``$COMPGEN_DATA``.
+        what: what a message calls the files.
+        files: as for :func:`collect`.
+        folder: the user's own copy; by default ``$COMPGEN_DATA/name``.
+
+    Returns:
+        Where each of ``files`` is.
+
+    Raises:
+        PrepareError: nothing says where they are, or one is missing or another one.
+    """
+    if folder is None:
+        data = os.environ.get("COMPGEN_DATA")
+        if not data:
+            raise PrepareError(
+                f"neither --from nor $COMPGEN_DATA says where {what} are (see --help)."
+            )
+        folder = Path(data, name)
+    return collect(name, files, "", folder, folder)
