@@ -9,8 +9,8 @@ import numpy as np
 
 from compgen_fairseq.analysis import AnalysisError, figure
 from compgen_fairseq.analysis.tables import write_csv, write_json
-from compgen_fairseq.reporting.report import Report, Summary, report
-from compgen_fairseq.reporting.runs import CHECKPOINTS, ScoreName, read_run
+from compgen_fairseq.reporting.report import Report, Summary, report_of
+from compgen_fairseq.reporting.runs import CHECKPOINTS, ScoreName
 
 HELP = "a histogram of a score over seeds for each method, and its mean, median and spread"
 TOP = 100.0  # scores are percentages
@@ -46,8 +46,7 @@ def run(args: argparse.Namespace) -> list[Path]:
     """
     if args.bins < 1:
         raise AnalysisError(f"--bins {args.bins}: say at least 1")
-    may_differ = frozenset(filter(None, args.allow_differences.split(",")))
-    found = report([read_run(folder, may_differ) for folder in args.runs], may_differ)
+    found = report_of(args.runs, args.allow_differences)
     score, summaries = summaries_of(found, args.score, args.checkpoint)
     rows = [
         {

@@ -10,8 +10,8 @@ from compgen_fairseq.reporting import figures
 from compgen_fairseq.reporting.comparison import compare
 from compgen_fairseq.reporting.curves import curves
 from compgen_fairseq.reporting.render import as_json, markdown
-from compgen_fairseq.reporting.report import report
-from compgen_fairseq.reporting.runs import ReportError, read_run
+from compgen_fairseq.reporting.report import report_of
+from compgen_fairseq.reporting.runs import ReportError
 
 
 def main(argv: list[str] | None = None) -> int:
@@ -52,9 +52,8 @@ def main(argv: list[str] | None = None) -> int:
         "(how many were reached) and 'signature' (how scores were counted) can be named as well",
     )
     args = parser.parse_args(argv)
-    may_differ = frozenset(filter(None, args.allow_differences.split(",")))
     try:
-        found = report([read_run(run, may_differ) for run in args.runs], may_differ)
+        found = report_of(args.runs, args.allow_differences)
         compared = compare(found, args.baseline)
         drawn = curves(found)
         pictures = figures.find(map(Path, args.runs), map(Path, args.figures))

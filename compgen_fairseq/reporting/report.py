@@ -14,6 +14,7 @@ from compgen_fairseq.reporting.runs import (
     ScoreName,
     differences,
     named,
+    read_run,
     short,
 )
 
@@ -144,6 +145,20 @@ def report(runs: Sequence[Run], may_differ: frozenset[str] = frozenset()) -> Rep
     differing = {name for a, b in pairs for name in differences(a.settings, b.settings)}
     order = dict.fromkeys(name for row in rows for name in row.settings)
     return Report(tuple(_tell_apart(rows)), tuple(name for name in order if name in differing))
+
+
+def report_of(folders: Iterable[str], allowed: str) -> Report:
+    """:func:`report` of the runs in some folders.
+
+    Args:
+        folders: of the runs.
+        allowed: the names of settings that may differ, with commas between them.
+
+    Raises:
+        ReportError: if a run cannot be read, or as :func:`report`.
+    """
+    may_differ = frozenset(filter(None, allowed.split(",")))
+    return report([read_run(folder, may_differ) for folder in folders], may_differ)
 
 
 def _check_settings(rows: list[Row], may_differ: frozenset[str]) -> None:
