@@ -45,6 +45,11 @@ class CATPretrainingConfig(FairseqDataclass):
     guided_decomposition: float = option(
         1.0, "weight of the attention to wrong sememes (equation 4, first term)"
     )
+    guidance: ChoiceEnum(["weights", "scores"]) = option(  # type: ignore[valid-type]
+        "weights",
+        "what the first term of equation 4 is about: the codes' weights, as published, or, beyond "
+        "the paper, their scores before the ReLU, so that silenced right sememes can wake",
+    )
     sparsity: float = option(
         0.1, "weight of the mean attention to a code, summed over layers (equation 4, second term)"
     )
@@ -109,6 +114,7 @@ class CATPretrainingCriterion(FairseqCriterion):
         left_out = ABLATIONS[str(cfg.ablation)]
         names = {name for names in ABLATIONS.values() for name in names} | {"task_loss"}
         self.weights = {n: 0.0 if n in left_out else float(getattr(cfg, n)) for n in names}
+        self.by_scores = str(cfg.guidance) == "scores"
         self.beta = cfg.reconstruction_beta
         if cfg.composition_after < 0:
             raise ValueError("--composition-after is a number of updates, 0 or more")
@@ -120,7 +126,10 @@ class CATPretrainingCriterion(FairseqCriterion):
         masked = sample["target"].ne(self.padding_idx)
         weights = self._weights(model)
         asked = self._asked(model, weights)
-        _, extra = model(**sample["net_input"], masked_tokens=masked, pretraining=asked)
+        scores = self.by_scores and weights["guided_decomposition"] > 0
+        _, extra = model(
+            **sample["net_input"], masked_tokens=masked, pretraining=asked, scores=scores
+        )
         outputs: PretrainingOutputs = extra["pretraining"]
         words, follows = sample["target"][masked], sample["next_sentence"]
         values = list(self._tasks(outputs, words, follows, weights))
@@ -192,7 +201,10 @@ class CATPretrainingCriterion(FairseqCriterion):
             rows = sample["rows"]
             annotated = rows.ge(0)
             right = self.sememes[rows.clamp(min=0)]
-            pair = terms.guided_decomposition(outputs.attention, right, annotated)
+            if outputs.scores is not None:
+                pair = terms.guided_scores(outputs.scores, right, annotated)
+            else:
+                pair = terms.guided_decomposition(outputs.attention, right, annotated)
             yield Value("guided_decomposition", weights["guided_decomposition"], *pair)
         if weights["sparsity"]:
             yield Value("sparsity", weights["sparsity"], *terms.sparsity(composition))

@@ -69,6 +69,24 @@ def guided_decomposition(attention: Tensor, sememes: Tensor, annotated: Tensor) 
     return (missed / wrong.clamp(min=1)).sum(), annotated.sum()
 
 
+def guided_scores(scores: Tensor, sememes: Tensor, annotated: Tensor) -> Term:
+    """``-log`` of the softmax's share of right sememes: equation 4 before the ReLU.
+
+    :func:`guided_decomposition` says nothing to a right sememe that the ReLU has silenced, and is
+    content when all are. Here right ones rise as wrong ones fall, silent or not, and nothing but
+    right ones above all others makes the term small. Which of several right ones is free, as in
+    the paper. The scores are divided by their root mean square, as the weights are.
+
+    Args:
+        scores: of the codes, before the ReLU, ``(..., K)``.
+        sememes, annotated: as in :func:`guided_decomposition`.
+    """
+    logits, right = scores[annotated].float(), sememes[annotated]
+    log_p = F.log_softmax(F.rms_norm(logits, logits.shape[-1:]), dim=-1)
+    shares = log_p.gather(-1, right.clamp(min=0)).masked_fill(right.lt(0), -torch.inf)
+    return -shares.logsumexp(-1).sum(), annotated.sum()
+
+
 def nuance_entropy(nuance: Tensor, keep: Tensor) -> Term:
     """``exp(-Entropy)`` of ``h_cont - h_comp`` (equation 7, first term).
 

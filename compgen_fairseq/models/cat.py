@@ -86,6 +86,7 @@ class PretrainingOutputs:
     next_sentence: dict[str, Tensor]  # (B, 2): logits; 1: the second part follows the first
     composition: CompositionOutputs | None  # None with --composition none
     attention: Tensor | None  # (B, T or words, K): weights of the last layer's codes
+    scores: Tensor | None  # the same codes' scores before the ReLU, if asked for
 
 
 class CATEncoder(TransformerEncoderBase):
@@ -203,6 +204,7 @@ class CATModel(BaseFairseqModel):
         classification_head_name: str | None = None,
         pretraining: tuple[str, ...] = (),
         words: Tensor | None = None,
+        scores: bool = False,
         **_: Any,
     ) -> tuple[Tensor, dict[str, Any]]:
         """Run the encoder and the heads that are asked for.
@@ -217,6 +219,7 @@ class CATModel(BaseFairseqModel):
             words: ``(B, T)``: the number of each subword's word in its pair, -1 for pads. With it
                 the last layer's weights in :class:`PretrainingOutputs` are those of words, whose
                 contextual state is the mean of their subwords'.
+            scores: also return the scores that these weights are made of.
 
         Returns:
             One of: the head's logits ``(B, classes)``; the states of ``--representation`` ``(B, T,
@@ -239,26 +242,33 @@ class CATModel(BaseFairseqModel):
             stacked = torch.stack([states[name] for name in pretraining])  # (R, B, T, D)
             predicted = self.lm_head(stacked[:, masked_tokens])
             follows = self.next_sentence_head(stacked[:, :, :1].flatten(0, 1))
+            codes: tuple[Tensor | None, Tensor | None] = (None, None)
+            if composition is not None:
+                codes = self._word_codes(composition, words, scores)
             extra["pretraining"] = PretrainingOutputs(
                 dict(zip(pretraining, predicted, strict=True)),
                 dict(zip(pretraining, follows.chunk(len(pretraining)), strict=True)),
                 composition,
-                None if composition is None else self._word_attention(composition, words),
+                *codes,
             )
         elif not features_only:
             return self.lm_head(features, masked_tokens), extra
         return features, extra
 
-    def _word_attention(self, composition: CompositionOutputs, words: Tensor | None) -> Tensor:
-        """The last layer's weights ``(B, T, K)``, or ``(B, words, K)`` of means of states."""
-        last = composition.layers[-1]
-        if words is None:
-            return last.attention
-        number = int(words.max()) + 1
-        member = words.unsqueeze(1).eq(torch.arange(number, device=words.device).view(1, -1, 1))
-        member = member.type_as(last.cont)  # (B, words, T)
-        means = member @ last.cont / member.sum(-1, keepdim=True).clamp(min=1)
-        return self.encoder.layers[-1].composition(means)[1]
+    def _word_codes(
+        self, composition: CompositionOutputs, words: Tensor | None, scores: bool
+    ) -> tuple[Tensor, Tensor | None]:
+        """The last layer's weights ``(B, T, K)``, or ``(B, words, K)`` of means of states, and
+        their scores, if asked for."""
+        last, decompose = composition.layers[-1], self.encoder.layers[-1].composition
+        states, attention = last.cont, last.attention
+        if words is not None:
+            number = int(words.max()) + 1
+            member = words.unsqueeze(1).eq(torch.arange(number, device=words.device).view(1, -1, 1))
+            member = member.type_as(last.cont)  # (B, words, T)
+            states = member @ last.cont / member.sum(-1, keepdim=True).clamp(min=1)
+            attention = decompose(states)[1]
+        return attention, decompose.scores(states) if scores else None
 
     def _head(self, classes: int, inner_dim: int | None = None) -> RobertaClassificationHead:
         dim = self.cfg.encoder_embed_dim

@@ -61,10 +61,14 @@ class PrimitiveComposition(nn.Module):
         Returns:
             ``h_comp (..., D)`` and the weights ``O (..., K)``.
         """
+        scores = F.relu(self.scores(h_cont))
+        attention = F.rms_norm(scores.float(), scores.shape[-1:], eps=self.EPS).type_as(scores)
+        return attention @ self.value_proj(self.codebook), attention
+
+    def scores(self, h_cont: Tensor) -> Tensor:
+        """How well every code fits, up to a factor for each state: ``(..., D)`` to ``(..., K)``."""
         keys = self.key_proj(self.codebook)
         if self.score == "cosine":
             keys = F.normalize(keys.float(), dim=-1).type_as(keys)
         readers = (keys @ self.query_proj.weight) * keys.size(-1) ** -0.5
-        scores = F.relu(F.linear(h_cont, readers))
-        attention = F.rms_norm(scores.float(), scores.shape[-1:], eps=self.EPS).type_as(scores)
-        return attention @ self.value_proj(self.codebook), attention
+        return F.linear(h_cont, readers)

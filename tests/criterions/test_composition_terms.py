@@ -89,6 +89,35 @@ def test_guided_decomposition_without_an_annotated_word():
     assert attention.grad.eq(0).all()
 
 
+def test_guided_scores_by_hand():
+    # scores of root mean square 2: logits (log 2, 0, 0) up to a shift; a silent (negative) right
+    # sememe is woken, and two right ones are free to share
+    base = torch.tensor([log(2), 0.0, 0.0]) - 1.0
+    logits = base * (3**0.5 / base.norm())
+    shares = logits.softmax(-1)
+    scores = torch.stack([2 * logits, 5 * logits]).requires_grad_()
+    sememes = torch.tensor([[1, -1], [1, 0]])
+    annotated = torch.tensor([True, True])
+    total, number = terms.guided_scores(scores, sememes, annotated)
+    expected = -shares[1].log() - (shares[0] + shares[1]).log()
+    assert (total.item(), number.item()) == (pytest.approx(expected.item(), rel=1e-5), 2)
+    assert scores[0, 1] < 0
+    total.backward()
+    assert scores.grad[0, 1] < 0 < scores.grad[0, 0]
+
+
+def test_guided_scores_vanish_only_where_a_right_sememe_is_above_all_others():
+    annotated, right = torch.ones(1, dtype=torch.bool), torch.tensor([[3, -1]])
+    best = torch.full((1, 1400), -0.01)
+    best[0, 3] = 1.0
+    assert terms.guided_scores(best, right, annotated)[0].item() == pytest.approx(0.0, abs=1e-6)
+    assert terms.guided_scores(-best, right, annotated)[0].item() > 30
+    total, number = terms.guided_scores(torch.zeros(1, 1400), right, annotated)
+    assert total.item() == pytest.approx(log(1400))  # all silent is not all right
+    total, number = terms.guided_scores(best, right, ~annotated)
+    assert (total.item(), number.item()) == (0.0, 0)
+
+
 def test_nuance_entropy_by_hand():
     # softmax (1/2, 1/2): entropy log 2; (3/4, 1/4)
     nuance = torch.tensor([[[7.0, 7.0], [log(3), 0.0]], [[5.0, 5.0], [0.0, 99.0]]])
