@@ -12,6 +12,7 @@ from typing import Any, Optional
 
 import torch
 import torch.nn as nn
+import torch.nn.functional as F
 from fairseq.dataclass import ChoiceEnum, FairseqDataclass
 from fairseq.models import (
     FairseqEncoder,
@@ -59,10 +60,11 @@ class SyntacticAttentionConfig(FairseqDataclass):
         "beyond the paper: which words share a syntactic embedding; substitution: those that the "
         "training set shows to be exchangeable (compgen_fairseq/clustering/substitution.py)",
     )
-    silent_markers: bool = option(
-        False,
-        "beyond the paper: the markers around a sentence have no meaning (m_j = 0), so that none "
-        "can take a word's; the end of a target comes from the output layer's bias",
+    marker_meanings: ChoiceEnum(["free", "end"]) = option(  # type: ignore[valid-type]
+        "free",
+        "free: markers mean what they learn to, as words do; end, beyond the paper: the end marker "
+        "means the end of the target and nothing else, no word means it, and the start marker "
+        "means nothing, so that no marker can take a word's meaning, nor a word the marker's",
     )
     sequential_semantics: bool = option(
         False,
@@ -92,6 +94,11 @@ class SyntacticAttentionConfig(FairseqDataclass):
             raise ValueError(
                 "--semantic-dim must be even with --sequential-semantics: each direction has half"
             )
+        if str(self.marker_meanings) == "end" and (self.syntax_action or self.semantic_mlp):
+            raise ValueError(
+                "--marker-meanings end goes with the paper's output layer alone: leave out "
+                "--syntax-action and --semantic-mlp, or take --marker-meanings free"
+            )
 
 
 class SyntacticAttentionEncoder(FairseqEncoder):
@@ -102,7 +109,7 @@ class SyntacticAttentionEncoder(FairseqEncoder):
     def __init__(self, cfg: SyntacticAttentionConfig, dictionary):
         super().__init__(dictionary)
         self.pad, self.start, self.end = dictionary.pad(), dictionary.bos(), dictionary.eos()
-        self.silent_markers = cfg.silent_markers
+        self.ends = str(cfg.marker_meanings) == "end"
         self.dropout = cfg.dropout
         shared = cfg.syntactic_classes == "substitution"
         self.register_buffer("classes", torch.full((len(dictionary),), -1) if shared else None)
@@ -135,17 +142,19 @@ class SyntacticAttentionEncoder(FairseqEncoder):
 
         Returns:
             of the framed sentences, ``len = src_len + 1``: ``meanings`` ``(batch, len,
-            semantic_dim)``; ``roles`` ``(batch, len, dim)``; ``summary`` ``(batch, dim)``; ``mask``
-            ``(batch, 1, len)``. And where the source tokens are among them: ``framed`` and ``keep``
-            ``(batch, 1, src_len)``.
+            semantic_dim)``, with ``--marker-meanings end`` twice as wide, words' and behind them
+            the end marker's; ``roles`` ``(batch, len, dim)``; ``summary`` ``(batch, dim)``;
+            ``mask`` ``(batch, 1, len)``. And where the source tokens are among them: ``framed``
+            and ``keep`` ``(batch, 1, src_len)``.
         """
         tokens, lengths, framed = frame(src_tokens, self.pad, self.start)
         meanings = apply_dropout(self.semantics(tokens), self.semantic_dropout, self.training)
-        if self.silent_markers:
-            words = tokens.ne(self.start) & tokens.ne(self.end)
-            meanings = meanings * words.unsqueeze(-1)
         if self.sequence is not None:
             meanings = self.sequence(meanings, lengths)
+        if self.ends:
+            end = tokens.eq(self.end).unsqueeze(-1)
+            word = ~end & tokens.ne(self.start).unsqueeze(-1)
+            meanings = torch.cat([meanings * word, meanings * end], dim=-1)
         kinds = tokens if self.classes is None else self.classes[tokens]
         x = apply_dropout(self.embedding(kinds), self.dropout, self.training)
         roles, summary = self.syntax(x, lengths)
@@ -168,6 +177,24 @@ class SyntacticAttentionEncoder(FairseqEncoder):
         return UNLIMITED
 
 
+class EndByMarker(nn.Linear):
+    """An output layer whose score of the end reads the end marker's meaning, and all others words'.
+
+    The arguments are ``nn.Linear``'s and the index of the end among the outputs.
+    """
+
+    def __init__(self, in_features: int, out_features: int, end: int):
+        super().__init__(in_features, out_features)
+        self.end = end
+
+    def forward(self, features: Tensor) -> Tensor:
+        """``[words; end marker]``, ``(..., 2 * in_features)``, to ``(..., out_features)``."""
+        words, marker = features.chunk(2, dim=-1)
+        others = super().forward(words)
+        end = F.linear(marker, self.weight[self.end :][:1], self.bias[self.end :][:1])
+        return torch.cat([others[..., : self.end], end, others[..., self.end + 1 :]], dim=-1)
+
+
 class SyntacticAttentionDecoder(FairseqIncrementalDecoder):
     """Writes the meanings of the words that the syntactic stream attends to."""
 
@@ -181,7 +208,13 @@ class SyntacticAttentionDecoder(FairseqIncrementalDecoder):
         self.syntax = SyntacticDecoder(cfg.rnn, dim, cfg.decoder_layers, cfg.hidden_dropout)
         width = cfg.semantic_dim + (dim if cfg.syntax_action else 0)
         hidden = [nn.Linear(width, width), nn.ReLU()] if cfg.semantic_mlp else []
-        self.output = nn.Sequential(*hidden, nn.Linear(width, len(dictionary)))
+        ends = str(cfg.marker_meanings) == "end"
+        self.output = nn.Sequential(
+            *hidden,
+            EndByMarker(width, len(dictionary), dictionary.eos())
+            if ends
+            else nn.Linear(width, len(dictionary)),
+        )
 
     def forward(
         self,
@@ -230,8 +263,8 @@ class SyntacticAttentionDecoder(FairseqIncrementalDecoder):
         return weights.take_along_dim(steps.clamp(min=0).unsqueeze(-1), 1)
 
     def extract_features(self, prev_output_tokens: Tensor, **kwargs: Any):
-        """``d`` (with ``--syntax-action`` ``[d; c]``) ``(batch, len, width)``, and the same
-        dictionary."""
+        """``d`` (with ``--syntax-action`` ``[d; c]``, with ``--marker-meanings end`` the words' and
+        the end marker's) ``(batch, len, width)``, and the same dictionary."""
         return self.forward(prev_output_tokens, features_only=True, **kwargs)
 
     def output_layer(self, features: Tensor) -> Tensor:

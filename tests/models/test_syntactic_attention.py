@@ -29,6 +29,7 @@ VARIANTS = {
     "sequential-semantics": {"sequential_semantics": True},
     "syntax-action": {"syntax_action": True},
     "semantic-mlp": {"semantic_mlp": True},
+    "end": {"marker_meanings": "end"},
     "all": {"sequential_semantics": True, "syntax_action": True, "semantic_mlp": True},
 }
 CRITERIONS = (
@@ -74,14 +75,17 @@ def test_words_of_a_class_have_one_syntax_and_their_own_meanings():
     assert torch.equal(again.encoder(same)["roles"], model.encoder(same)["roles"])
 
 
-def test_silent_markers_mean_nothing_and_words_what_they_did():
-    """Attention to a marker alone makes the output layer's bias."""
-    model, silent = build(), build(silent_markers=True)
-    said, unsaid = (meanings(one, 5, 6, 7) for one in (model, silent))
-    assert unsaid[[0, -1]].eq(0).all() and said[[0, -1]].ne(0).any(1).all()
-    assert torch.equal(unsaid[1:-1], said[1:-1])
-    output = silent.decoder.output[-1]
-    assert torch.equal(silent.decoder.output(unsaid[0]), output.bias)
+def test_the_end_marker_means_the_end_and_nothing_else():
+    """What attention to one place alone would write, beside the same weights with free markers."""
+    free, model = build(), build("end")
+    said, meant = (one.decoder.output(meanings(one, 5, 6, 7)) for one in (free, model))
+    bias = model.decoder.output[-1].bias
+    words = torch.arange(len(bias)) != EOS
+    torch.testing.assert_close(meant[0], bias)  # <s> means nothing
+    torch.testing.assert_close(meant[1:-1, words], said[1:-1, words])
+    torch.testing.assert_close(meant[1:-1, EOS], bias[EOS].expand(3))
+    torch.testing.assert_close(meant[-1, words], bias[words])
+    torch.testing.assert_close(meant[-1, EOS], said[-1, EOS])
 
 
 def test_another_task_cannot_hand_in_classes():
@@ -98,7 +102,7 @@ def test_meanings_do_not_depend_on_the_sentence_unless_they_are_sequential(varia
     sequential = model.encoder.sequence is not None
     assert sequential == (variant in ("sequential-semantics", "all"))
     assert torch.equal(one[2], other[2]) != sequential
-    assert one.shape == (5, 10)
+    assert one.shape == (5, 20 if variant == "end" else 10)
 
 
 def test_output_of_a_toy_by_hand():
@@ -294,6 +298,8 @@ def test_features_and_output_layer_make_the_logits():
         ({"decoder_layers": 0}, "--encoder-layers and --decoder-layers are at least 1"),
         ({"encoder_hidden_size": 7}, "--encoder-hidden-size must be even"),
         ({"sequential_semantics": True, "semantic_dim": 9}, "--semantic-dim must be even"),
+        ({"marker_meanings": "end", "syntax_action": True}, "goes with the paper's output layer"),
+        ({"marker_meanings": "end", "semantic_mlp": True}, "leave out --syntax-action and"),
     ],
 )
 def test_impossible_options(changed, message):
