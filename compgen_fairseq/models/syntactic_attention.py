@@ -3,8 +3,13 @@
 Russin, Jo, O'Reilly and Bengio (2020), "Systematicity in a Recurrent Neural Network by Factorizing
 Syntax and Semantics" (CogSci), and the longer report arXiv:1904.09708.
 
-The source gets the markers of the paper's input: fairseq's final ``</s>`` is its end marker, and
-the encoder puts the dictionary's ``<s>``, which fairseq leaves out, before every sentence.
+Both sides have the paper's markers of start and end ("Experimental procedure details"). fairseq's
+final ``</s>`` is the end marker. The start marker is the dictionary's ``<s>``, which fairseq leaves
+out: the encoder puts it before every source, and ``--task compgen_translation`` before every target
+that is learned. It is not for show. Writing the start is what makes the source's markers mean the
+target's; otherwise they are free to mean words, and the model does not generalize ("turn left":
+36.59 instead of 91.64; examples/scan/SYNTACTIC.md). Nobody but the loss sees the written start: in
+generation and scoring the decoder takes that step by itself.
 """
 
 from dataclasses import dataclass, fields
@@ -12,7 +17,6 @@ from typing import Any, Optional
 
 import torch
 import torch.nn as nn
-import torch.nn.functional as F
 from fairseq.dataclass import ChoiceEnum, FairseqDataclass
 from fairseq.models import (
     FairseqEncoder,
@@ -60,12 +64,6 @@ class SyntacticAttentionConfig(FairseqDataclass):
         "beyond the paper: which words share a syntactic embedding; substitution: those that the "
         "training set shows to be exchangeable (compgen_fairseq/clustering/substitution.py)",
     )
-    marker_meanings: ChoiceEnum(["free", "end"]) = option(  # type: ignore[valid-type]
-        "free",
-        "free: markers mean what they learn to, as words do; end, beyond the paper: the end marker "
-        "means the end of the target and nothing else, no word means it, and the start marker "
-        "means nothing, so that no marker can take a word's meaning, nor a word the marker's",
-    )
     sequential_semantics: bool = option(
         False,
         "ablation: a bidirectional layer over the semantic embeddings tells each word's "
@@ -94,11 +92,6 @@ class SyntacticAttentionConfig(FairseqDataclass):
             raise ValueError(
                 "--semantic-dim must be even with --sequential-semantics: each direction has half"
             )
-        if str(self.marker_meanings) == "end" and (self.syntax_action or self.semantic_mlp):
-            raise ValueError(
-                "--marker-meanings end goes with the paper's output layer alone: leave out "
-                "--syntax-action and --semantic-mlp, or take --marker-meanings free"
-            )
 
 
 class SyntacticAttentionEncoder(FairseqEncoder):
@@ -108,8 +101,7 @@ class SyntacticAttentionEncoder(FairseqEncoder):
 
     def __init__(self, cfg: SyntacticAttentionConfig, dictionary):
         super().__init__(dictionary)
-        self.pad, self.start, self.end = dictionary.pad(), dictionary.bos(), dictionary.eos()
-        self.ends = str(cfg.marker_meanings) == "end"
+        self.pad, self.start = dictionary.pad(), dictionary.bos()
         self.dropout = cfg.dropout
         shared = cfg.syntactic_classes == "substitution"
         self.register_buffer("classes", torch.full((len(dictionary),), -1) if shared else None)
@@ -142,19 +134,14 @@ class SyntacticAttentionEncoder(FairseqEncoder):
 
         Returns:
             of the framed sentences, ``len = src_len + 1``: ``meanings`` ``(batch, len,
-            semantic_dim)``, with ``--marker-meanings end`` twice as wide, words' and behind them
-            the end marker's; ``roles`` ``(batch, len, dim)``; ``summary`` ``(batch, dim)``;
-            ``mask`` ``(batch, 1, len)``. And where the source tokens are among them: ``framed``
-            and ``keep`` ``(batch, 1, src_len)``.
+            semantic_dim)``; ``roles`` ``(batch, len, dim)``; ``summary`` ``(batch, dim)``; ``mask``
+            ``(batch, 1, len)``. And where the source tokens are among them: ``framed`` and ``keep``
+            ``(batch, 1, src_len)``.
         """
         tokens, lengths, framed = frame(src_tokens, self.pad, self.start)
         meanings = apply_dropout(self.semantics(tokens), self.semantic_dropout, self.training)
         if self.sequence is not None:
             meanings = self.sequence(meanings, lengths)
-        if self.ends:
-            end = tokens.eq(self.end).unsqueeze(-1)
-            word = ~end & tokens.ne(self.start).unsqueeze(-1)
-            meanings = torch.cat([meanings * word, meanings * end], dim=-1)
         kinds = tokens if self.classes is None else self.classes[tokens]
         x = apply_dropout(self.embedding(kinds), self.dropout, self.training)
         roles, summary = self.syntax(x, lengths)
@@ -177,24 +164,6 @@ class SyntacticAttentionEncoder(FairseqEncoder):
         return UNLIMITED
 
 
-class EndByMarker(nn.Linear):
-    """An output layer whose score of the end reads the end marker's meaning, and all others words'.
-
-    The arguments are ``nn.Linear``'s and the index of the end among the outputs.
-    """
-
-    def __init__(self, in_features: int, out_features: int, end: int):
-        super().__init__(in_features, out_features)
-        self.end = end
-
-    def forward(self, features: Tensor) -> Tensor:
-        """``[words; end marker]``, ``(..., 2 * in_features)``, to ``(..., out_features)``."""
-        words, marker = features.chunk(2, dim=-1)
-        others = super().forward(words)
-        end = F.linear(marker, self.weight[self.end :][:1], self.bias[self.end :][:1])
-        return torch.cat([others[..., : self.end], end, others[..., self.end + 1 :]], dim=-1)
-
-
 class SyntacticAttentionDecoder(FairseqIncrementalDecoder):
     """Writes the meanings of the words that the syntactic stream attends to."""
 
@@ -202,19 +171,13 @@ class SyntacticAttentionDecoder(FairseqIncrementalDecoder):
 
     def __init__(self, cfg: SyntacticAttentionConfig, dictionary):
         super().__init__(dictionary)
-        self.pad = dictionary.pad()
+        self.pad, self.start = dictionary.pad(), dictionary.bos()
         self.syntax_action = cfg.syntax_action
         dim = 2 * cfg.encoder_hidden_size
         self.syntax = SyntacticDecoder(cfg.rnn, dim, cfg.decoder_layers, cfg.hidden_dropout)
         width = cfg.semantic_dim + (dim if cfg.syntax_action else 0)
         hidden = [nn.Linear(width, width), nn.ReLU()] if cfg.semantic_mlp else []
-        ends = str(cfg.marker_meanings) == "end"
-        self.output = nn.Sequential(
-            *hidden,
-            EndByMarker(width, len(dictionary), dictionary.eos())
-            if ends
-            else nn.Linear(width, len(dictionary)),
-        )
+        self.output = nn.Sequential(*hidden, nn.Linear(width, len(dictionary)))
 
     def forward(
         self,
@@ -227,7 +190,9 @@ class SyntacticAttentionDecoder(FairseqIncrementalDecoder):
         """Decode ``f(d_i)``, ``d_i = sum_j alpha_ij m_j`` (equation 3).
 
         Args:
-            prev_output_tokens: ``(batch, len)``; only the length and the padding are read.
+            prev_output_tokens: ``(batch, len)``; only the length and the padding are read, and
+                whether ``<s>`` is to be written. If not, the step that would do it is taken before
+                the first.
             encoder_out: what :meth:`SyntacticAttentionEncoder.forward` returned.
             incremental_state: fairseq's dictionary of cached states; with it only the step after
                 the cached one is taken.
@@ -240,13 +205,18 @@ class SyntacticAttentionDecoder(FairseqIncrementalDecoder):
         """
         roles, mask = encoder_out["roles"], encoder_out["mask"]
         if incremental_state is None:
-            weights = self.syntax(roles, encoder_out["summary"], mask, prev_output_tokens.size(1))
+            unseen = int(not bool(prev_output_tokens.eq(self.start).any()))
+            steps = prev_output_tokens.size(1) + unseen
+            weights = self.syntax(roles, encoder_out["summary"], mask, steps)[:, unseen:]
             weights = self._start_after_padding(weights, prev_output_tokens)
         else:
             state = incremental_state.get(self._STATE)
-            if state is None:
+            begins = state is None
+            if begins:
                 state = self.syntax.begin(roles, encoder_out["summary"])
             products = self.syntax.products(roles, state[0])
+            if begins:
+                _, state = self.syntax.step(products, mask, state)
             weights, incremental_state[self._STATE] = self.syntax.step(products, mask, state)
         features = torch.bmm(weights, encoder_out["meanings"])
         if self.syntax_action:
@@ -263,8 +233,8 @@ class SyntacticAttentionDecoder(FairseqIncrementalDecoder):
         return weights.take_along_dim(steps.clamp(min=0).unsqueeze(-1), 1)
 
     def extract_features(self, prev_output_tokens: Tensor, **kwargs: Any):
-        """``d`` (with ``--syntax-action`` ``[d; c]``, with ``--marker-meanings end`` the words' and
-        the end marker's) ``(batch, len, width)``, and the same dictionary."""
+        """``d`` (with ``--syntax-action`` ``[d; c]``) ``(batch, len, width)``, and the same
+        dictionary."""
         return self.forward(prev_output_tokens, features_only=True, **kwargs)
 
     def output_layer(self, features: Tensor) -> Tensor:
@@ -286,6 +256,9 @@ class SyntacticAttentionDecoder(FairseqIncrementalDecoder):
 @register_model("syntactic_attention", dataclass=SyntacticAttentionConfig)
 class SyntacticAttentionModel(FairseqEncoderDecoderModel):
     """Syntactic Attention and its ablations."""
+
+    #: the task lets the targets that are learned begin with ``<s>``
+    target_start = True
 
     encoder: SyntacticAttentionEncoder
     decoder: SyntacticAttentionDecoder

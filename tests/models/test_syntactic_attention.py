@@ -29,7 +29,6 @@ VARIANTS = {
     "sequential-semantics": {"sequential_semantics": True},
     "syntax-action": {"syntax_action": True},
     "semantic-mlp": {"semantic_mlp": True},
-    "end": {"marker_meanings": "end"},
     "all": {"sequential_semantics": True, "syntax_action": True, "semantic_mlp": True},
 }
 CRITERIONS = (
@@ -37,6 +36,7 @@ CRITERIONS = (
     LabelSmoothedCrossEntropyCriterion,
     StructuralCrossEntropyCriterion,
 )
+BOS = TASK.source_dictionary.bos()
 every_variant = pytest.mark.parametrize("variant", VARIANTS)
 
 
@@ -75,19 +75,6 @@ def test_words_of_a_class_have_one_syntax_and_their_own_meanings():
     assert torch.equal(again.encoder(same)["roles"], model.encoder(same)["roles"])
 
 
-def test_the_end_marker_means_the_end_and_nothing_else():
-    """What attention to one place alone would write, beside the same weights with free markers."""
-    free, model = build(), build("end")
-    said, meant = (one.decoder.output(meanings(one, 5, 6, 7)) for one in (free, model))
-    bias = model.decoder.output[-1].bias
-    words = torch.arange(len(bias)) != EOS
-    torch.testing.assert_close(meant[0], bias)  # <s> means nothing
-    torch.testing.assert_close(meant[1:-1, words], said[1:-1, words])
-    torch.testing.assert_close(meant[1:-1, EOS], bias[EOS].expand(3))
-    torch.testing.assert_close(meant[-1, words], bias[words])
-    torch.testing.assert_close(meant[-1, EOS], said[-1, EOS])
-
-
 def test_another_task_cannot_hand_in_classes():
     model = build(syntactic_classes="substitution").train()
     with pytest.raises(RuntimeError, match="--syntactic-classes substitution: the classes come"):
@@ -102,7 +89,7 @@ def test_meanings_do_not_depend_on_the_sentence_unless_they_are_sequential(varia
     sequential = model.encoder.sequence is not None
     assert sequential == (variant in ("sequential-semantics", "all"))
     assert torch.equal(one[2], other[2]) != sequential
-    assert one.shape == (5, 20 if variant == "end" else 10)
+    assert one.shape == (5, 10)
 
 
 def test_output_of_a_toy_by_hand():
@@ -113,8 +100,9 @@ def test_output_of_a_toy_by_hand():
     steps = torch.tensor([[2, 1, 3, 4, 0]])  # positions in <s> 5 6 7 </s>
     chosen = torch.eye(5)[steps]
     model.decoder.syntax.forward = lambda *_: chosen
-    logits, extra = model.decoder(torch.full((1, 5), EOS), encoder_out=encoded)
-    words = torch.tensor([6, 5, 7, EOS, TASK.source_dictionary.bos()])
+    start_first = torch.tensor([[EOS, BOS, 7, 7, 7]])
+    logits, extra = model.decoder(start_first, encoder_out=encoded)
+    words = torch.tensor([6, 5, 7, EOS, BOS])
     (layer,) = model.decoder.output
     expected = model.encoder.semantics.weight[words] @ layer.weight.t() + layer.bias
     torch.testing.assert_close(logits[0], expected)
@@ -137,6 +125,26 @@ def test_a_sentence_does_not_see_its_neighbours(variant, left_pad_source, left_p
         attention = extra["attn"][0][row, kept]
         torch.testing.assert_close(attention[:, words], own["attn"][0][0])
         assert attention[:, ~words].eq(0).all()
+
+
+@pytest.mark.parametrize("left_pad_target", [False, True])
+@every_variant
+def test_a_start_that_is_not_written_is_a_step_taken_unseen(variant, left_pad_target):
+    """The training set's targets begin with ``<s>``; no other ones do."""
+    model = build(variant)
+    inputs = batch(LENGTHS, left_pad_target=left_pad_target)["net_input"]
+    unseen, extra = model(**inputs)
+    rows = []
+    for row in inputs["prev_output_tokens"]:
+        first = row.tolist().index(EOS) + 1
+        rows.append(torch.cat([row[:first], torch.tensor([BOS]), row[first:]]))
+    written, all_extra = model(inputs["src_tokens"], None, torch.stack(rows))
+    for i, row in enumerate(inputs["prev_output_tokens"]):
+        keep = row.ne(PAD)
+        said = torch.stack(rows)[i].ne(PAD)
+        torch.testing.assert_close(written[i, said][1:], unseen[i, keep])
+        attention = all_extra["attn"][0][i, said][1:]
+        torch.testing.assert_close(attention, extra["attn"][0][i, keep])
 
 
 def test_the_previous_target_is_not_read():
@@ -179,9 +187,9 @@ def test_a_step_does_only_its_own_work(monkeypatch):
     for length in (1, 2, 3):
         prefix = torch.full((1, length), EOS)
         model.decoder(prefix, encoder_out=encoded, incremental_state=state)
-        assert len(calls) == length
+        assert len(calls) == 1 + length  # one for the start
     model.decoder(prefix, encoder_out=encoded)
-    assert len(calls) == 6
+    assert len(calls) == 8
 
 
 @every_variant
@@ -298,8 +306,6 @@ def test_features_and_output_layer_make_the_logits():
         ({"decoder_layers": 0}, "--encoder-layers and --decoder-layers are at least 1"),
         ({"encoder_hidden_size": 7}, "--encoder-hidden-size must be even"),
         ({"sequential_semantics": True, "semantic_dim": 9}, "--semantic-dim must be even"),
-        ({"marker_meanings": "end", "syntax_action": True}, "goes with the paper's output layer"),
-        ({"marker_meanings": "end", "semantic_mlp": True}, "leave out --syntax-action and"),
     ],
 )
 def test_impossible_options(changed, message):
