@@ -9,17 +9,21 @@ set -euo pipefail
 # shellcheck source=../recipe.sh
 source "$(dirname "${BASH_SOURCE[0]}")/../recipe.sh"
 
+: "${UPDATES:=6250}"
+recurrent=( # as on SCAN
+    --clip-norm 5 --lr 2e-3 --lr-scheduler polynomial_decay --total-num-update "$UPDATES"
+    --warmup-updates 200
+)
 case "${METHOD:=syntactic}" in
-    syntactic) flags=(--arch syntactic_attention_scan --lr 1e-3 --clip-norm 5) ;;
+    syntactic) flags=(--arch syntactic_attention_scan "${recurrent[@]}") ;;
     syntactic-classes)
         flags=(
-            --arch syntactic_attention_scan --lr 1e-3 --clip-norm 5
-            --syntactic-classes substitution
+            --arch syntactic_attention_scan --syntactic-classes substitution "${recurrent[@]}"
         )
         ;;
     lstm) # attention on the encoder's states; fairseq wants as many layers on both sides
         flags=(
-            --arch lstm --lr 1e-3 --clip-norm 5 --dropout 0.5
+            --arch lstm --dropout 0.5 "${recurrent[@]}"
             --encoder-layers 2 --encoder-bidirectional --decoder-layers 2
             --encoder-embed-dim 120 --decoder-embed-dim 120 --decoder-out-embed-dim 120
             --encoder-hidden-size 200 --decoder-hidden-size 400
@@ -41,10 +45,9 @@ case "${METHOD:=syntactic}" in
         ;;
 esac
 
-: "${UPDATES:=6250}"
 train "${flags[@]}" --criterion cross_entropy --optimizer adam \
     --batch-size 32 --repeated-pairs spread \
-    --validate-interval 1000000 --validate-interval-updates 500 --save-interval-updates 500 \
+    --validate-interval 1000000 --validate-interval-updates 1250 --save-interval-updates 1250 \
     --batch-size-valid 128 \
     --eval-bleu --eval-bleu-args '{"beam": 5, "max_len_a": 1.2, "max_len_b": 10}' \
     --eval-tokenized-bleu \

@@ -169,7 +169,8 @@ def test_two_workers_hold_the_same_model(flags: list[object], tmp_path: Path) ->
         (tmp_path / str(rank)).mkdir()
         own = ["--distributed-rank", rank, "--save-dir", tmp_path / str(rank)]
         own += ["--distributed-init-method", f"tcp://127.0.0.1:{port}", "--distributed-no-spawn"]
-        own += ["--user-dir", every, "--max-update", 3, "--word-average", "--disable-validation"]
+        own += ["--user-dir", every, "--max-update", 3, "--word-average"]
+        own += ["--guidance", "scores", "--disable-validation"]
         workers.append(start("train", *flags, *shared.split(), *own))
     for worker in workers:
         worker.join(timeout=280)

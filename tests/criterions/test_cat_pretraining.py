@@ -171,6 +171,27 @@ def test_the_average_of_a_words_subwords_is_decomposed(model):
     assert terms["guided_decomposition"] == pytest.approx(sum(wrong) / len(wrong), rel=1e-4)
 
 
+@pytest.mark.parametrize("word_ids", [False, True])
+def test_guidance_by_scores_is_that_of_every_annotated_word(model, word_ids):
+    sample = make_batch(TASK, word_ids=word_ids)
+    loss, terms = run(model, sample, guidance="scores", guided_decomposition=2.0)
+    rest, _ = run(model, sample, guided_decomposition=0.0)
+    last, _ = states(model, sample)
+    rows, misses = sample["rows"], []
+    for sentence, place in rows.ge(0).nonzero().tolist():
+        state = last.cont[sentence, place]
+        if word_ids:
+            state = last.cont[sentence, sample["net_input"]["words"][sentence].eq(place)].mean(0)
+        scores = model.encoder.layers[-1].composition.scores(state)
+        shares = (scores / scores.square().mean().sqrt()).softmax(-1)
+        own = [i for i in TASK.word_sememes.table[int(rows[sentence, place])].tolist() if i >= 0]
+        misses.append(-math.log(shares[own].sum().item()))
+    assert len(misses) > 6
+    assert terms["guided_decomposition"] == pytest.approx(sum(misses) / len(misses), rel=1e-4)
+    weighed = (rest + 2 * terms["guided_decomposition"]).item()
+    assert loss.item() == pytest.approx(weighed, rel=1e-4)
+
+
 def test_a_dummy_batch_counts_for_nothing(model):
     loss, _, logged = make_criterion()(model, {**BATCH, "ignore_grad": True})
     assert loss.isfinite()
