@@ -17,6 +17,7 @@ from typing import Any, Optional
 
 import torch
 import torch.nn as nn
+import torch.nn.functional as F
 from fairseq.dataclass import ChoiceEnum, FairseqDataclass
 from fairseq.models import (
     FairseqEncoder,
@@ -64,6 +65,12 @@ class SyntacticAttentionConfig(FairseqDataclass):
         "beyond the paper: which words share a syntactic embedding; substitution: those that the "
         "training set shows to be exchangeable (compgen_fairseq/clustering/substitution.py)",
     )
+    marker_meanings: ChoiceEnum(["free", "own"]) = option(  # type: ignore[valid-type]
+        "free",
+        "free: the start and end markers mean what they learn to, as words do; own, beyond the "
+        "paper: they mean the target's start and end, and no word does, so that no marker can take "
+        "a word's meaning, nor a word a marker's",
+    )
     sequential_semantics: bool = option(
         False,
         "ablation: a bidirectional layer over the semantic embeddings tells each word's "
@@ -92,6 +99,11 @@ class SyntacticAttentionConfig(FairseqDataclass):
             raise ValueError(
                 "--semantic-dim must be even with --sequential-semantics: each direction has half"
             )
+        if str(self.marker_meanings) == "own" and (self.syntax_action or self.semantic_mlp):
+            raise ValueError(
+                "--marker-meanings own goes with the paper's output layer alone: leave out "
+                "--syntax-action and --semantic-mlp, or take --marker-meanings free"
+            )
 
 
 class SyntacticAttentionEncoder(FairseqEncoder):
@@ -101,7 +113,8 @@ class SyntacticAttentionEncoder(FairseqEncoder):
 
     def __init__(self, cfg: SyntacticAttentionConfig, dictionary):
         super().__init__(dictionary)
-        self.pad, self.start = dictionary.pad(), dictionary.bos()
+        self.pad, self.start, self.end = dictionary.pad(), dictionary.bos(), dictionary.eos()
+        self.marked = str(cfg.marker_meanings) == "own"
         self.dropout = cfg.dropout
         shared = cfg.syntactic_classes == "substitution"
         self.register_buffer("classes", torch.full((len(dictionary),), -1) if shared else None)
@@ -134,7 +147,8 @@ class SyntacticAttentionEncoder(FairseqEncoder):
 
         Returns:
             of the framed sentences, ``len = src_len + 1``: ``meanings`` ``(batch, len,
-            semantic_dim)``; ``roles`` ``(batch, len, dim)``; ``summary`` ``(batch, dim)``; ``mask``
+            semantic_dim)``, with ``--marker-meanings own`` twice as wide, words' and behind them
+            markers'; ``roles`` ``(batch, len, dim)``; ``summary`` ``(batch, dim)``; ``mask``
             ``(batch, 1, len)``. And where the source tokens are among them: ``framed`` and ``keep``
             ``(batch, 1, src_len)``.
         """
@@ -142,6 +156,9 @@ class SyntacticAttentionEncoder(FairseqEncoder):
         meanings = apply_dropout(self.semantics(tokens), self.semantic_dropout, self.training)
         if self.sequence is not None:
             meanings = self.sequence(meanings, lengths)
+        if self.marked:
+            marker = (tokens.eq(self.start) | tokens.eq(self.end)).unsqueeze(-1)
+            meanings = torch.cat([meanings * ~marker, meanings * marker], dim=-1)
         kinds = tokens if self.classes is None else self.classes[tokens]
         x = apply_dropout(self.embedding(kinds), self.dropout, self.training)
         roles, summary = self.syntax(x, lengths)
@@ -164,6 +181,31 @@ class SyntacticAttentionEncoder(FairseqEncoder):
         return UNLIMITED
 
 
+class MarkedLinear(nn.Linear):
+    """A linear layer, some of whose outputs read another half of the input than the others.
+
+    Args:
+        in_features: width of each half, and of all the input if there are no markers.
+        out_features: number of outputs.
+        markers: the outputs that read the second half; all others read the first.
+    """
+
+    markers: Tensor
+
+    def __init__(self, in_features: int, out_features: int, markers: tuple[int, ...] = ()):
+        super().__init__(in_features, out_features)
+        self.register_buffer("markers", torch.tensor(markers, dtype=torch.long), persistent=False)
+
+    def forward(self, x: Tensor) -> Tensor:
+        """``(..., 2 * in_features)``, without markers ``(..., in_features)``, to ``(...,
+        out_features)``."""
+        if not len(self.markers):
+            return super().forward(x)
+        words, markers = x.chunk(2, dim=-1)
+        own = F.linear(markers, self.weight[self.markers], self.bias[self.markers])
+        return super().forward(words).index_copy(-1, self.markers, own)
+
+
 class SyntacticAttentionDecoder(FairseqIncrementalDecoder):
     """Writes the meanings of the words that the syntactic stream attends to."""
 
@@ -177,7 +219,8 @@ class SyntacticAttentionDecoder(FairseqIncrementalDecoder):
         self.syntax = SyntacticDecoder(cfg.rnn, dim, cfg.decoder_layers, cfg.hidden_dropout)
         width = cfg.semantic_dim + (dim if cfg.syntax_action else 0)
         hidden = [nn.Linear(width, width), nn.ReLU()] if cfg.semantic_mlp else []
-        self.output = nn.Sequential(*hidden, nn.Linear(width, len(dictionary)))
+        markers = () if str(cfg.marker_meanings) == "free" else (self.start, dictionary.eos())
+        self.output = nn.Sequential(*hidden, MarkedLinear(width, len(dictionary), markers))
 
     def forward(
         self,
@@ -233,8 +276,8 @@ class SyntacticAttentionDecoder(FairseqIncrementalDecoder):
         return weights.take_along_dim(steps.clamp(min=0).unsqueeze(-1), 1)
 
     def extract_features(self, prev_output_tokens: Tensor, **kwargs: Any):
-        """``d`` (with ``--syntax-action`` ``[d; c]``) ``(batch, len, width)``, and the same
-        dictionary."""
+        """``d`` (with ``--syntax-action`` ``[d; c]``, with ``--marker-meanings own`` words' and
+        markers') ``(batch, len, width)``, and the same dictionary."""
         return self.forward(prev_output_tokens, features_only=True, **kwargs)
 
     def output_layer(self, features: Tensor) -> Tensor:

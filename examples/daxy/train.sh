@@ -18,7 +18,8 @@ case "${METHOD:=syntactic}" in
     syntactic) flags=(--arch syntactic_attention_scan "${recurrent[@]}") ;;
     syntactic-classes)
         flags=(
-            --arch syntactic_attention_scan --syntactic-classes substitution "${recurrent[@]}"
+            --arch syntactic_attention_scan --syntactic-classes substitution --marker-meanings own
+            "${recurrent[@]}"
         )
         ;;
     lstm) # attention on the encoder's states; fairseq wants as many layers on both sides

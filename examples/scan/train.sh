@@ -6,8 +6,8 @@
 # to fairseq-train. The environment's variables are explained in examples/recipe.sh. Besides the
 # variants of SQ-Transformer METHOD can be syntactic, syntactic-sequential, syntactic-action,
 # syntactic-mlp (Syntactic Attention and its ablations: 200,000 pairs, its authors' budget),
-# syntactic-classes (ours: exchangeable words share their syntax), lstm, cat (CAT's encoder) or
-# transformer (fairseq's own, the baseline of cat).
+# syntactic-classes (ours: exchangeable words share their syntax, and markers mean the start and the
+# end), lstm, cat (CAT's encoder) or transformer (fairseq's own, the baseline of cat).
 set -euo pipefail
 # shellcheck source=../recipe.sh
 source "$(dirname "${BASH_SOURCE[0]}")/../recipe.sh"
@@ -23,7 +23,12 @@ case "${METHOD:-sq}" in
     syntactic-sequential) flags=(--arch syntactic_attention_scan --sequential-semantics) ;;
     syntactic-action) flags=(--arch syntactic_attention_scan --syntax-action) ;;
     syntactic-mlp) flags=(--arch syntactic_attention_scan --semantic-mlp) ;;
-    syntactic-classes) flags=(--arch syntactic_attention_scan --syntactic-classes substitution) ;;
+    syntactic-classes)
+        flags=(
+            --arch syntactic_attention_scan
+            --syntactic-classes substitution --marker-meanings own
+        )
+        ;;
     lstm) # attention on the encoder's states; fairseq wants as many layers on both sides
         flags=(
             --arch lstm --dropout 0.5 --encoder-layers 2 --encoder-bidirectional --decoder-layers 2

@@ -29,6 +29,7 @@ VARIANTS = {
     "sequential-semantics": {"sequential_semantics": True},
     "syntax-action": {"syntax_action": True},
     "semantic-mlp": {"semantic_mlp": True},
+    "own": {"marker_meanings": "own"},
     "all": {"sequential_semantics": True, "syntax_action": True, "semantic_mlp": True},
 }
 CRITERIONS = (
@@ -75,6 +76,19 @@ def test_words_of_a_class_have_one_syntax_and_their_own_meanings():
     assert torch.equal(again.encoder(same)["roles"], model.encoder(same)["roles"])
 
 
+def test_markers_mean_start_and_end_and_words_all_else():
+    """What attention to one place alone would write, beside the same weights with free markers."""
+    free, model = build(), build("own")
+    said, meant = (one.decoder.output(meanings(one, 5, 6, 7)) for one in (free, model))
+    bias = model.decoder.output[-1].bias
+    words = torch.ones(len(bias), dtype=torch.bool)
+    words[[BOS, EOS]] = False
+    torch.testing.assert_close(meant[1:-1, words], said[1:-1, words])
+    torch.testing.assert_close(meant[1:-1, ~words], bias[~words].expand(3, 2))
+    torch.testing.assert_close(meant[[0, -1]][:, ~words], said[[0, -1]][:, ~words])
+    torch.testing.assert_close(meant[[0, -1]][:, words], bias[words].expand(2, -1))
+
+
 def test_another_task_cannot_hand_in_classes():
     model = build(syntactic_classes="substitution").train()
     with pytest.raises(RuntimeError, match="--syntactic-classes substitution: the classes come"):
@@ -89,7 +103,7 @@ def test_meanings_do_not_depend_on_the_sentence_unless_they_are_sequential(varia
     sequential = model.encoder.sequence is not None
     assert sequential == (variant in ("sequential-semantics", "all"))
     assert torch.equal(one[2], other[2]) != sequential
-    assert one.shape == (5, 10)
+    assert one.shape == (5, 20 if variant == "own" else 10)
 
 
 def test_output_of_a_toy_by_hand():
@@ -306,6 +320,8 @@ def test_features_and_output_layer_make_the_logits():
         ({"decoder_layers": 0}, "--encoder-layers and --decoder-layers are at least 1"),
         ({"encoder_hidden_size": 7}, "--encoder-hidden-size must be even"),
         ({"sequential_semantics": True, "semantic_dim": 9}, "--semantic-dim must be even"),
+        ({"marker_meanings": "own", "syntax_action": True}, "goes with the paper's output layer"),
+        ({"marker_meanings": "own", "semantic_mlp": True}, "leave out --syntax-action and"),
     ],
 )
 def test_impossible_options(changed, message):
