@@ -6,10 +6,9 @@ Syntax and Semantics" (CogSci), and the longer report arXiv:1904.09708.
 Both sides have the paper's markers of start and end ("Experimental procedure details"). fairseq's
 final ``</s>`` is the end marker. The start marker is the dictionary's ``<s>``, which fairseq leaves
 out: the encoder puts it before every source, and ``--task compgen_translation`` before every target
-that is learned. It is not for show. Writing the start is what makes the source's markers mean the
-target's; otherwise they are free to mean words, and the model does not generalize ("turn left":
-36.59 instead of 91.64; examples/scan/SYNTACTIC.md). Nobody but the loss sees the written start: in
-generation and scoring the decoder takes that step by itself.
+that is learned. It is not for show: having to write the start keeps the source's markers from
+meaning words, if not always (examples/scan/SYNTACTIC.md). Nobody but the loss sees the written
+start: in generation and scoring the decoder takes that step by itself.
 """
 
 from dataclasses import dataclass, fields
