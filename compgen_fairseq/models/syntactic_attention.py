@@ -252,13 +252,15 @@ class SyntacticAttentionDecoder(FairseqIncrementalDecoder):
             weights = self.syntax(roles, encoder_out["summary"], mask, steps)[:, unseen:]
             weights = self._start_after_padding(weights, prev_output_tokens)
         else:
-            state = incremental_state.get(self._STATE)
-            begins = state is None
-            if begins:
-                state = self.syntax.begin(roles, encoder_out["summary"])
+            begins = self._STATE not in incremental_state
+            state: list[Tensor] = (
+                self.syntax.begin(roles, encoder_out["summary"])
+                if begins
+                else incremental_state[self._STATE]
+            )
             products = self.syntax.products(roles, state[0])
             if begins:
-                _, state = self.syntax.step(products, mask, state)
+                state = self.syntax.step(products, mask, state)[1]
             weights, incremental_state[self._STATE] = self.syntax.step(products, mask, state)
         features = torch.bmm(weights, encoder_out["meanings"])
         if self.syntax_action:
