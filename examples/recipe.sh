@@ -75,6 +75,36 @@ train_transformer() {
         --share-decoder-input-output-embed "$@"
 }
 
+# train_recurrent FLAG...: trains what METHOD names, Syntactic Attention, one of its variants or the
+# recurrent net with the usual attention, on batches of 32.
+train_recurrent() {
+    local method
+    case "$METHOD" in
+        syntactic) method=(--arch syntactic_attention_scan) ;;
+        syntactic-sequential) method=(--arch syntactic_attention_scan --sequential-semantics) ;;
+        syntactic-action) method=(--arch syntactic_attention_scan --syntax-action) ;;
+        syntactic-mlp) method=(--arch syntactic_attention_scan --semantic-mlp) ;;
+        syntactic-classes)
+            method=(
+                --arch syntactic_attention_scan
+                --syntactic-classes substitution --marker-meanings own
+            )
+            ;;
+        lstm) # attention on the encoder's states; fairseq wants as many layers on both sides
+            method=(
+                --arch lstm --dropout 0.5
+                --encoder-layers 2 --encoder-bidirectional --decoder-layers 2
+                --encoder-embed-dim 120 --decoder-embed-dim 120 --decoder-out-embed-dim 120
+                --encoder-hidden-size 200 --decoder-hidden-size 400
+            )
+            ;;
+    esac
+    train "${method[@]}" --criterion cross_entropy --optimizer adam --clip-norm 5 --lr 2e-3 \
+        --lr-scheduler polynomial_decay --total-num-update "$UPDATES" --warmup-updates 200 \
+        --batch-size 32 --validate-interval 1000000 --validate-interval-updates 1250 \
+        --save-interval-updates 1250 "$@"
+}
+
 # train FLAG...: fairseq-train into SAVE, UPDATES long; resumes what is there.
 train() {
     if [[ -e $save/PREPARED.json ]] && ! cmp -s "$data/PREPARED.json" "$save/PREPARED.json"; then

@@ -261,14 +261,14 @@ class CATModel(BaseFairseqModel):
         """The last layer's weights ``(B, T, K)``, or ``(B, words, K)`` of means of states, and
         their scores, if asked for."""
         last, decompose = composition.layers[-1], self.encoder.layers[-1].composition
-        states, attention = last.cont, last.attention
-        if words is not None:
-            number = int(words.max()) + 1
-            member = words.unsqueeze(1).eq(torch.arange(number, device=words.device).view(1, -1, 1))
-            member = member.type_as(last.cont)  # (B, words, T)
-            states = member @ last.cont / member.sum(-1, keepdim=True).clamp(min=1)
-            attention = decompose(states)[1]
-        return attention, decompose.scores(states) if scores else None
+        if words is None:
+            return last.attention, decompose.scores(last.cont) if scores else None
+        number = int(words.max()) + 1
+        member = words.unsqueeze(1).eq(torch.arange(number, device=words.device).view(1, -1, 1))
+        member = member.type_as(last.cont)  # (B, words, T)
+        means = member @ last.cont / member.sum(-1, keepdim=True).clamp(min=1)
+        fits = decompose.scores(means)
+        return decompose.weights(fits), fits if scores else None
 
     def _head(self, classes: int, inner_dim: int | None = None) -> RobertaClassificationHead:
         dim = self.cfg.encoder_embed_dim

@@ -61,9 +61,13 @@ class PrimitiveComposition(nn.Module):
         Returns:
             ``h_comp (..., D)`` and the weights ``O (..., K)``.
         """
-        scores = F.relu(self.scores(h_cont))
-        attention = F.rms_norm(scores.float(), scores.shape[-1:], eps=self.EPS).type_as(scores)
+        attention = self.weights(self.scores(h_cont))
         return attention @ self.value_proj(self.codebook), attention
+
+    def weights(self, scores: Tensor) -> Tensor:
+        """``O`` of the scores, ``(..., K)``."""
+        scores = F.relu(scores)
+        return F.rms_norm(scores.float(), scores.shape[-1:], eps=self.EPS).type_as(scores)
 
     def scores(self, h_cont: Tensor) -> Tensor:
         """How well every code fits, up to a factor for each state: ``(..., D)`` to ``(..., K)``."""

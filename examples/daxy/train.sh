@@ -10,46 +10,26 @@ set -euo pipefail
 source "$(dirname "${BASH_SOURCE[0]}")/../recipe.sh"
 
 : "${UPDATES:=6250}"
-recurrent=( # as on SCAN
-    --clip-norm 5 --lr 2e-3 --lr-scheduler polynomial_decay --total-num-update "$UPDATES"
-    --warmup-updates 200
+common=(
+    --repeated-pairs spread --batch-size-valid 128
+    --eval-bleu --eval-bleu-args '{"beam": 5, "max_len_a": 1.2, "max_len_b": 10}'
+    --eval-tokenized-bleu
+    --best-checkpoint-metric bleu --maximize-best-checkpoint-metric
 )
 case "${METHOD:=syntactic}" in
-    syntactic) flags=(--arch syntactic_attention_scan "${recurrent[@]}") ;;
-    syntactic-classes)
-        flags=(
-            --arch syntactic_attention_scan --syntactic-classes substitution --marker-meanings own
-            "${recurrent[@]}"
-        )
-        ;;
-    lstm) # attention on the encoder's states; fairseq wants as many layers on both sides
-        flags=(
-            --arch lstm --dropout 0.5 "${recurrent[@]}"
-            --encoder-layers 2 --encoder-bidirectional --decoder-layers 2
-            --encoder-embed-dim 120 --decoder-embed-dim 120 --decoder-out-embed-dim 120
-            --encoder-hidden-size 200 --decoder-hidden-size 400
-        )
-        ;;
+    syntactic | syntactic-classes | lstm) train_recurrent "${common[@]}" ;;
     transformer)
-        flags=(
-            --arch transformer --dropout 0.3 --share-decoder-input-output-embed
-            --encoder-layers 2 --encoder-embed-dim 128
-            --encoder-ffn-embed-dim 256 --encoder-attention-heads 4
-            --decoder-layers 2 --decoder-embed-dim 128
-            --decoder-ffn-embed-dim 256 --decoder-attention-heads 4
-            --lr 1e-3 --lr-scheduler inverse_sqrt --warmup-updates 500
-        )
+        train --arch transformer --dropout 0.3 --share-decoder-input-output-embed \
+            --encoder-layers 2 --encoder-embed-dim 128 \
+            --encoder-ffn-embed-dim 256 --encoder-attention-heads 4 \
+            --decoder-layers 2 --decoder-embed-dim 128 \
+            --decoder-ffn-embed-dim 256 --decoder-attention-heads 4 \
+            --criterion cross_entropy --optimizer adam --lr 1e-3 --lr-scheduler inverse_sqrt \
+            --warmup-updates 500 --batch-size 32 --validate-interval 1000000 \
+            --validate-interval-updates 1250 --save-interval-updates 1250 "${common[@]}"
         ;;
     *)
         echo "$0: METHOD=$METHOD is none of syntactic, syntactic-classes, lstm, transformer" >&2
         exit 2
         ;;
 esac
-
-train "${flags[@]}" --criterion cross_entropy --optimizer adam \
-    --batch-size 32 --repeated-pairs spread \
-    --validate-interval 1000000 --validate-interval-updates 1250 --save-interval-updates 1250 \
-    --batch-size-valid 128 \
-    --eval-bleu --eval-bleu-args '{"beam": 5, "max_len_a": 1.2, "max_len_b": 10}' \
-    --eval-tokenized-bleu \
-    --best-checkpoint-metric bleu --maximize-best-checkpoint-metric

@@ -19,33 +19,12 @@ selection=(
 OTHER_METHODS="syntactic, syntactic-sequential, syntactic-action, syntactic-mlp, syntactic-classes, \
 lstm, cat, transformer"
 case "${METHOD:-sq}" in
-    syntactic) flags=(--arch syntactic_attention_scan) ;;
-    syntactic-sequential) flags=(--arch syntactic_attention_scan --sequential-semantics) ;;
-    syntactic-action) flags=(--arch syntactic_attention_scan --syntax-action) ;;
-    syntactic-mlp) flags=(--arch syntactic_attention_scan --semantic-mlp) ;;
-    syntactic-classes)
-        flags=(
-            --arch syntactic_attention_scan
-            --syntactic-classes substitution --marker-meanings own
-        )
+    syntactic | syntactic-sequential | syntactic-action | syntactic-mlp | syntactic-classes | lstm)
+        : "${UPDATES:=6250}"
+        train_recurrent "${selection[@]}"
+        exit
         ;;
-    lstm) # attention on the encoder's states; fairseq wants as many layers on both sides
-        flags=(
-            --arch lstm --dropout 0.5 --encoder-layers 2 --encoder-bidirectional --decoder-layers 2
-            --encoder-embed-dim 120 --decoder-embed-dim 120 --decoder-out-embed-dim 120
-            --encoder-hidden-size 200 --decoder-hidden-size 400
-        )
-        ;;
-    *) flags=() ;;
 esac
-if [[ ${#flags[@]} -gt 0 ]]; then
-    : "${UPDATES:=6250}"
-    train "${flags[@]}" --criterion cross_entropy --optimizer adam --lr 2e-3 --clip-norm 5 \
-        --lr-scheduler polynomial_decay --total-num-update "$UPDATES" --warmup-updates 200 \
-        --batch-size 32 --validate-interval 1000000 --validate-interval-updates 1250 \
-        --save-interval-updates 1250 "${selection[@]}"
-    exit
-fi
 
 if [[ $SIZE == paper ]]; then # the paper's appendix B.2 and its authors' settings
     : "${UPDATES:=100000}"

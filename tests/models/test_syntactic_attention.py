@@ -155,7 +155,7 @@ def test_a_start_that_is_not_written_is_a_step_taken_unseen(variant, left_pad_ta
     written, all_extra = model(inputs["src_tokens"], None, torch.stack(rows))
     for i, row in enumerate(inputs["prev_output_tokens"]):
         keep = row.ne(PAD)
-        said = torch.stack(rows)[i].ne(PAD)
+        said = rows[i].ne(PAD)
         torch.testing.assert_close(written[i, said][1:], unseen[i, keep])
         attention = all_extra["attn"][0][i, said][1:]
         torch.testing.assert_close(attention, extra["attn"][0][i, keep])
