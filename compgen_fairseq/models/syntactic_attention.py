@@ -70,6 +70,11 @@ class SyntacticAttentionConfig(FairseqDataclass):
         "paper: they mean the target's start and end, and no word does, so that no marker can take "
         "a word's meaning, nor a word a marker's",
     )
+    scaled_attention: bool = option(
+        False,
+        "beyond the paper: divide the scores by the square root of the states' width, so that "
+        "attention does not settle on the end marker before any word means something",
+    )
     sequential_semantics: bool = option(
         False,
         "ablation: a bidirectional layer over the semantic embeddings tells each word's "
@@ -215,7 +220,9 @@ class SyntacticAttentionDecoder(FairseqIncrementalDecoder):
         self.pad, self.start = dictionary.pad(), dictionary.bos()
         self.syntax_action = cfg.syntax_action
         dim = 2 * cfg.encoder_hidden_size
-        self.syntax = SyntacticDecoder(cfg.rnn, dim, cfg.decoder_layers, cfg.hidden_dropout)
+        self.syntax = SyntacticDecoder(
+            cfg.rnn, dim, cfg.decoder_layers, cfg.hidden_dropout, cfg.scaled_attention
+        )
         width = cfg.semantic_dim + (dim if cfg.syntax_action else 0)
         hidden = [nn.Linear(width, width), nn.ReLU()] if cfg.semantic_mlp else []
         markers = () if str(cfg.marker_meanings) == "free" else (self.start, dictionary.eos())

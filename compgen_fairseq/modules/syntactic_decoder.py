@@ -74,18 +74,21 @@ class SyntacticDecoder(nn.Module):
         dim: width of the source states and of the net's.
         layers: number of recurrent layers.
         dropout: on the input of every layer but the first.
+        scaled: divide the scores by ``sqrt(dim)`` (beyond the paper).
 
     Raises:
         ValueError: on an unknown net or less than one layer.
     """
 
-    def __init__(self, rnn: str, dim: int, layers: int = 1, dropout: float = 0.0):
+    def __init__(
+        self, rnn: str, dim: int, layers: int = 1, dropout: float = 0.0, scaled: bool = False
+    ):
         super().__init__()
         if rnn not in STEPS:
             raise ValueError(f"the recurrent net is one of {', '.join(STEPS)}, not {rnn!r}")
         if layers < 1:
             raise ValueError(f"the decoder needs at least one layer, not {layers}")
-        self.dropout = dropout
+        self.dropout, self.scale = dropout, dim**-0.5 if scaled else 1.0
         self.states = 2 if rnn == "lstm" else 1
         self.initial = nn.Linear(dim, dim)
         self.layers: Any = nn.ModuleList(STEPS[rnn](dim, dim) for _ in range(layers))
@@ -107,7 +110,9 @@ class SyntacticDecoder(nn.Module):
     def products(self, h: Tensor, messages: Tensor) -> Products:
         """What the steps of one pass multiply with; ``messages`` is the state's first tensor."""
         weights = [RecurrentProduct(layer.weight_hh.t()) for layer in self.layers]
-        return Products(RecurrentProduct(h.transpose(1, 2)), RecurrentProduct(messages), weights)
+        keys = h.transpose(1, 2)
+        keys = keys * self.scale if self.scale != 1 else keys
+        return Products(RecurrentProduct(keys), RecurrentProduct(messages), weights)
 
     def step(
         self, products: Products, mask: Tensor, state: list[Tensor]

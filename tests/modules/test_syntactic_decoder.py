@@ -16,6 +16,16 @@ def open_mask(h: torch.Tensor) -> torch.Tensor:
     return torch.zeros(len(h), 1, h.size(1), dtype=h.dtype)
 
 
+def test_scaled_scores_are_divided_by_the_root_of_the_width():
+    torch.manual_seed(1)
+    decoder = SyntacticDecoder("lstm", 4, scaled=True)
+    h, summary = torch.randn(3, 5, 4), torch.randn(3, 4)
+    query = decoder.initial(summary).relu()
+    expected = (torch.einsum("bd,btd->bt", query, h) / 2).softmax(1)
+    assert query.any()
+    torch.testing.assert_close(decoder(h, summary, open_mask(h), 1)[:, 0], expected)
+
+
 def test_three_steps_by_hand():
     """Equations 4 to 6 with one-dimensional states and two source words."""
     decoder = SyntacticDecoder("lstm", 1)
