@@ -76,9 +76,23 @@ train_transformer() {
 }
 
 # train_recurrent FLAG...: trains what METHOD names, Syntactic Attention, one of its variants or the
-# recurrent net with the usual attention, on batches of 32.
+# recurrent net with the usual attention, on 200,000 pairs unless UPDATES says otherwise.
 train_recurrent() {
-    local method
+    local method schedule
+    if [[ $SIZE == paper ]]; then # one pair at a time, at a constant rate
+        : "${UPDATES:=200000}"
+        schedule=(
+            --lr 1e-3 --lr-scheduler fixed --clip-norm 0 --batch-size 1 --batch-size-valid 128
+            --validate-interval-updates 25000 --save-interval-updates 25000
+        )
+    else
+        : "${UPDATES:=6250}"
+        schedule=(
+            --lr 2e-3 --lr-scheduler polynomial_decay --total-num-update "$UPDATES"
+            --warmup-updates 200 --clip-norm 5 --batch-size 32
+            --validate-interval-updates 1250 --save-interval-updates 1250
+        )
+    fi
     case "$METHOD" in
         syntactic) method=(--arch syntactic_attention_scan) ;;
         syntactic-sequential) method=(--arch syntactic_attention_scan --sequential-semantics) ;;
@@ -99,10 +113,8 @@ train_recurrent() {
             )
             ;;
     esac
-    train "${method[@]}" --criterion cross_entropy --optimizer adam --clip-norm 5 --lr 2e-3 \
-        --lr-scheduler polynomial_decay --total-num-update "$UPDATES" --warmup-updates 200 \
-        --batch-size 32 --validate-interval 1000000 --validate-interval-updates 1250 \
-        --save-interval-updates 1250 "$@"
+    train "${method[@]}" --criterion cross_entropy --optimizer adam "${schedule[@]}" \
+        --validate-interval 1000000 "$@"
 }
 
 # train FLAG...: fairseq-train into SAVE, UPDATES long; resumes what is there.

@@ -9,7 +9,6 @@ set -euo pipefail
 # shellcheck source=../recipe.sh
 source "$(dirname "${BASH_SOURCE[0]}")/../recipe.sh"
 
-: "${UPDATES:=6250}"
 common=(
     --repeated-pairs spread --batch-size-valid 128
     --eval-bleu --eval-bleu-args '{"beam": 5, "max_len_a": 1.2, "max_len_b": 10}'
@@ -22,6 +21,7 @@ case "${METHOD:=syntactic}" in
         ;;
     lstm) train_recurrent "${common[@]}" ;;
     transformer)
+        : "${UPDATES:=6250}"
         train --arch transformer --dropout 0.3 --share-decoder-input-output-embed \
             --encoder-layers 2 --encoder-embed-dim 128 \
             --encoder-ffn-embed-dim 256 --encoder-attention-heads 4 \

@@ -5,7 +5,8 @@
 # DATA comes from prepare/scan.sh; SAVE is the folder of the checkpoints and the log; more flags go
 # to fairseq-train. The environment's variables are explained in examples/recipe.sh. Besides the
 # variants of SQ-Transformer METHOD can be syntactic, syntactic-sequential, syntactic-action,
-# syntactic-mlp (Syntactic Attention and its ablations: 200,000 pairs, its authors' budget),
+# syntactic-mlp (Syntactic Attention and its ablations: its authors' 200,000 pairs, 32 at a time;
+# with SIZE=paper one at a time, hours on a CPU),
 # syntactic-classes (ours: exchangeable words share their syntax, and markers mean the start and the
 # end), lstm, cat (CAT's encoder) or transformer (fairseq's own, the baseline of cat).
 set -euo pipefail
@@ -20,7 +21,6 @@ OTHER_METHODS="syntactic, syntactic-sequential, syntactic-action, syntactic-mlp,
 lstm, cat, transformer"
 case "${METHOD:-sq}" in
     syntactic | syntactic-sequential | syntactic-action | syntactic-mlp | syntactic-classes | lstm)
-        : "${UPDATES:=6250}"
         train_recurrent "${selection[@]}"
         exit
         ;;

@@ -105,6 +105,22 @@ def test_cat_and_its_baseline(recipe, languages, method, tmp_path, run):
         }
 
 
+@pytest.mark.parametrize(
+    ("recipe", "method", "size", "single"),
+    [
+        ("scan", "syntactic", "paper", True),
+        ("scan", "syntactic-classes", "tiny", False),
+        ("daxy", "lstm", "tiny", False),
+    ],
+)
+def test_recurrent_models(recipe, method, size, single, tmp_path, run):
+    data = prepared(tmp_path / "data", ("src", "tgt"), run)
+    words = (f"{recipe}/train.sh", data, tmp_path / "save", "--log-interval=1")
+    log = script(*words, METHOD=method, SIZE=size, UPDATES="3")
+    assert "num_updates=3" in log and ("bsz=1," in log) == single
+    assert (tmp_path / "save" / "checkpoint_best.pt").exists()
+
+
 def test_rows(tmp_path, run):
     """Several methods at once; one that fails does not keep the others from going on."""
     data, out = prepared(tmp_path / "data", ("src", "tgt"), run), tmp_path / "runs"
