@@ -6,12 +6,15 @@
 # flags go to fairseq-train. The environment's variables are explained in examples/recipe.sh;
 # SELECT=cter chooses the checkpoint by instance CTER instead of BLEU (prepare with --valid cg20).
 # Besides the variants of SQ-Transformer METHOD can be proto (Proto-Transformer, prototypes after
-# STAGE1_EPOCHS=8 epochs), cat (CAT's encoder) or transformer (fairseq's own).
+# STAGE1_EPOCHS=8 epochs), proto-target-side, proto-source-and-target, proto-random, proto-two-pass
+# (with --prototype-table TABLE, from compgen-prototypes extract), cat (CAT's encoder) or transformer
+# (fairseq's own).
 set -euo pipefail
 # shellcheck source=../recipe.sh
 source "$(dirname "${BASH_SOURCE[0]}")/../recipe.sh"
 
-OTHER_METHODS="proto, cat, transformer"
+OTHER_METHODS="proto, proto-target-side, proto-source-and-target, proto-random, proto-two-pass, \
+cat, transformer"
 if [[ $SIZE == paper ]]; then # the paper's appendix B.2 and its authors' settings
     : "${UPDATES:=1000000}"
     size=()
@@ -54,9 +57,14 @@ other=(
     --share-decoder-input-output-embed "${transformer_size[@]}" "${common[@]}"
 )
 case "${METHOD:-sq}" in
-    proto)
+    proto | proto-*)
+        variant="${METHOD#proto-}" stages=(--prototype-stage1-epochs "${STAGE1_EPOCHS:-8}")
+        case "$variant" in
+            proto) variant=one-pass ;;
+            random | two-pass) stages=() ;; # prototypes from the first update
+        esac
         train --arch proto_transformer_cognition --criterion label_smoothed_cross_entropy \
-            --prototype-stage1-epochs "${STAGE1_EPOCHS:-8}" "${other[@]}"
+            --prototypes "$variant" "${stages[@]}" "${other[@]}"
         ;;
     cat)
         train --arch cat_transformer_cognition --criterion composition_cross_entropy \

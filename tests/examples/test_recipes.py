@@ -88,10 +88,10 @@ def test_train_resume_evaluate(recipe, languages, method, scores, tmp_path, run)
     [
         *(("scan", ("src", "tgt"), method) for method in ("cat", "transformer")),
         ("cogs", ("en", "lf"), "cat"),
-        ("cognition", ("en", "zh"), "cat"),
+        *(("cognition", ("en", "zh"), method) for method in ("cat", "proto", "proto-random")),
     ],
 )
-def test_cat_and_its_baseline(recipe, languages, method, tmp_path, run):
+def test_other_models(recipe, languages, method, tmp_path, run):
     data, save = prepared(tmp_path / "data", languages, run), tmp_path / f"{method}.1"
     tiny = [flag for flag in TINY if "predictor" not in flag]
     log = script(f"{recipe}/train.sh", data, save, *tiny, METHOD=method, UPDATES="10")
