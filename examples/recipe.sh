@@ -1,6 +1,7 @@
 # Shared by the recipes of every data set: sourced by their train.sh and evaluate.sh with the
 # arguments DATA SAVE [FLAG...]. The environment chooses:
-#   METHOD   sq (the architecture's own variant), sal, srl, plain or an ablation; see below
+#   METHOD   sq (the architecture's own variant), sal, srl, plain or an ablation, transformer, cat or
+#            proto; see below
 #   SEED     1, 2, ...
 #   SIZE     tiny (minutes on a CPU) or paper (the published size, a GPU's work)
 #   UPDATES  the length of the training
@@ -55,7 +56,7 @@ train_sq() {
         *)
             echo "$0: METHOD=$METHOD is none of sq, sal, srl, plain, none, sal-vq, srl-vq," \
                 "sal-tokens, srl-tokens, sal-brown, srl-brown, sal-substitution," \
-                "srl-substitution${OTHER_METHODS:+, $OTHER_METHODS}" >&2
+                "srl-substitution, $TRANSFORMERS${OTHER_METHODS:+, $OTHER_METHODS}" >&2
             exit 2
             ;;
     esac
@@ -63,14 +64,29 @@ train_sq() {
         --criterion structural_cross_entropy "${method[@]}" "$@"
 }
 
-# train_transformer CAT_ARCH FLAG...: trains fairseq's Transformer (METHOD=transformer) or the same
-# with CAT's encoder (METHOD=cat).
+# Models around fairseq's Transformer, for train_transformer: itself, with CAT's encoder, with
+# prototypes (proto, proto-target-side, proto-source-and-target after STAGE1_EPOCHS=8 epochs;
+# proto-random from the first update, as proto-two-pass, which wants the flag --prototype-table TABLE).
+TRANSFORMERS="transformer, cat, proto, proto-target-side, proto-source-and-target, proto-random, \
+proto-two-pass"
+is_transformer() { [[ ", $TRANSFORMERS, " == *", ${METHOD:-sq}, "* ]]; }
+
+# train_transformer ARCH CAT_ARCH PROTO_ARCH FLAG...: trains one of TRANSFORMERS, as METHOD says.
 train_transformer() {
-    local method=(--arch "$1" --criterion composition_cross_entropy)
-    shift
-    if [[ $METHOD == transformer ]]; then
-        method=(--arch transformer --criterion label_smoothed_cross_entropy)
-    fi
+    local method=(--arch "$1" --criterion label_smoothed_cross_entropy)
+    case "$METHOD" in
+        cat) method=(--arch "$2" --criterion composition_cross_entropy) ;;
+        proto*) method[1]="$3" ;;
+    esac
+    case "$METHOD" in
+        proto-*) method+=(--prototypes "${METHOD#proto-}") ;;
+    esac
+    case "$METHOD" in
+        proto | proto-target-side | proto-source-and-target)
+            method+=(--prototype-stage1-epochs "${STAGE1_EPOCHS:-8}")
+            ;;
+    esac
+    shift 3
     train "${method[@]}" --optimizer adam --adam-betas '(0.9,0.98)' --clip-norm 0 \
         --share-decoder-input-output-embed "$@"
 }

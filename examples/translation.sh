@@ -4,7 +4,8 @@
 # train_translation ARCH DROPOUT PAPER_UPDATES: label smoothing 0.1, the checkpoint with the best
 # validation BLEU (beam 5, at most 1.2 x + 10 tokens), as the paper's appendix B.2 has it.
 train_translation() {
-    local size_flags
+    local transformer="${1#sq_}" size_flags sq_size=() transformer_size=() flags
+    transformer="${transformer/%_wmt_en_fr/_wmt_en_de}" # the same sizes
     if [[ $SIZE == paper ]]; then
         : "${UPDATES:=$3}"
         size_flags=(
@@ -17,17 +18,26 @@ train_translation() {
             --encoder-layers 2 --decoder-layers 2 --encoder-embed-dim 128
             --encoder-ffn-embed-dim 256 --decoder-ffn-embed-dim 256
             --encoder-attention-heads 4 --decoder-attention-heads 4
-            --encoder-predictor-layers 1 --decoder-predictor-layers 1
             --lr 3e-3 --lr-scheduler polynomial_decay --total-num-update "$UPDATES"
             --warmup-updates 300 --max-tokens 2048
             --validate-interval-updates 1000 --save-interval-updates 1000
         )
+        sq_size=(--encoder-predictor-layers 1 --decoder-predictor-layers 1)
+        transformer_size=(--decoder-embed-dim 128)
     fi
-    train_sq "$1" --dropout "$2" --weight-decay 0.0001 --label-smoothing 0.1 \
-        "${size_flags[@]}" --validate-interval 1000000 --max-tokens-valid 8192 \
-        --eval-bleu --eval-bleu-args '{"beam": 5, "max_len_a": 1.2, "max_len_b": 10}' \
-        --eval-bleu-remove-bpe --eval-bleu-detok moses \
+    flags=(
+        --dropout "$2" --weight-decay 0.0001 --label-smoothing 0.1 "${size_flags[@]}"
+        --validate-interval 1000000 --max-tokens-valid 8192
+        --eval-bleu --eval-bleu-args '{"beam": 5, "max_len_a": 1.2, "max_len_b": 10}'
+        --eval-bleu-remove-bpe --eval-bleu-detok moses
         --best-checkpoint-metric bleu --maximize-best-checkpoint-metric
+    )
+    if is_transformer; then
+        train_transformer "$transformer" "cat_${transformer%_wmt_en_de}" "proto_$transformer" \
+            "${transformer_size[@]}" "${flags[@]}"
+    else
+        train_sq "$1" "${sq_size[@]}" "${flags[@]}"
+    fi
 }
 
 # evaluate_translation FLAG...: test set and BLEU of the chosen and the last checkpoint; the flags

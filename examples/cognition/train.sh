@@ -5,16 +5,10 @@
 # DATA comes from prepare/cognition.sh; SAVE is the folder of the checkpoints and the log; more
 # flags go to fairseq-train. The environment's variables are explained in examples/recipe.sh;
 # SELECT=cter chooses the checkpoint by instance CTER instead of BLEU (prepare with --valid cg20).
-# Besides the variants of SQ-Transformer METHOD can be proto (Proto-Transformer, prototypes after
-# STAGE1_EPOCHS=8 epochs), proto-target-side, proto-source-and-target, proto-random, proto-two-pass
-# (with --prototype-table TABLE, from compgen-prototypes extract), cat (CAT's encoder) or transformer
-# (fairseq's own).
 set -euo pipefail
 # shellcheck source=../recipe.sh
 source "$(dirname "${BASH_SOURCE[0]}")/../recipe.sh"
 
-OTHER_METHODS="proto, proto-target-side, proto-source-and-target, proto-random, proto-two-pass, \
-cat, transformer"
 if [[ $SIZE == paper ]]; then # the paper's appendix B.2 and its authors' settings
     : "${UPDATES:=1000000}"
     size=()
@@ -52,27 +46,10 @@ common=(
     --eval-bleu --eval-bleu-args "$beam" --eval-bleu-remove-bpe "${selection[@]}"
     --validate-interval 1000000 --max-tokens-valid 8192
 )
-other=(
-    --optimizer adam --adam-betas '(0.9,0.98)'
-    --share-decoder-input-output-embed "${transformer_size[@]}" "${common[@]}"
-)
-case "${METHOD:-sq}" in
-    proto | proto-*)
-        variant="${METHOD#proto-}" stages=(--prototype-stage1-epochs "${STAGE1_EPOCHS:-8}")
-        case "$variant" in
-            proto) variant=one-pass ;;
-            random | two-pass) stages=() ;; # prototypes from the first update
-        esac
-        train --arch proto_transformer_cognition --criterion label_smoothed_cross_entropy \
-            --prototypes "$variant" "${stages[@]}" "${other[@]}"
-        ;;
-    cat)
-        train --arch cat_transformer_cognition --criterion composition_cross_entropy \
-            "${cat_size[@]}" "${other[@]}"
-        ;;
-    transformer)
-        train --arch transformer_iwslt_de_en --criterion label_smoothed_cross_entropy \
-            "${other[@]}"
-        ;;
-    *) train_sq sq_transformer_cognition "${sq_size[@]}" "${common[@]}" ;;
-esac
+if is_transformer; then
+    [[ $METHOD == cat ]] && transformer_size+=("${cat_size[@]}")
+    train_transformer transformer_iwslt_de_en cat_transformer_cognition \
+        proto_transformer_cognition "${transformer_size[@]}" "${common[@]}"
+else
+    train_sq sq_transformer_cognition "${sq_size[@]}" "${common[@]}"
+fi

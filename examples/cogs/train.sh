@@ -3,14 +3,11 @@
 #   [METHOD=sq] [SEED=1] [SIZE=tiny|paper] [UPDATES=N] [LAUNCH=...] \
 #       bash examples/cogs/train.sh DATA SAVE [FLAG...]
 # DATA comes from prepare/cogs.sh; SAVE is the folder of the checkpoints and the log; more flags go
-# to fairseq-train. The environment's variables are explained in examples/recipe.sh. Besides the
-# variants of SQ-Transformer METHOD can be cat (CAT's encoder) or transformer (fairseq's own, the
-# baseline of cat).
+# to fairseq-train. The environment's variables are explained in examples/recipe.sh.
 set -euo pipefail
 # shellcheck source=../recipe.sh
 source "$(dirname "${BASH_SOURCE[0]}")/../recipe.sh"
 
-OTHER_METHODS="cat, transformer"
 if [[ $SIZE == paper ]]; then # the paper's appendix B.2 and its authors' settings
     : "${UPDATES:=100000}"
     sq_size=()
@@ -40,10 +37,9 @@ common+=(
     --eval-exact-match --best-checkpoint-metric exact_match --maximize-best-checkpoint-metric
     --validate-interval 1000000 --max-tokens-valid 8192
 )
-case "${METHOD:-sq}" in
-    cat | transformer)
-        train_transformer cat_transformer_cogs "${transformer_size[@]}" \
-            --encoder-attention-heads 4 --decoder-attention-heads 4 "${common[@]}"
-        ;;
-    *) train_sq sq_transformer_cogs "${sq_size[@]}" "${common[@]}" ;;
-esac
+if is_transformer; then
+    train_transformer transformer cat_transformer_cogs proto_transformer "${transformer_size[@]}" \
+        --encoder-attention-heads 4 --decoder-attention-heads 4 "${common[@]}"
+else
+    train_sq sq_transformer_cogs "${sq_size[@]}" "${common[@]}"
+fi

@@ -4,11 +4,11 @@
 #       bash examples/scan/train.sh DATA SAVE [FLAG...]
 # DATA comes from prepare/scan.sh; SAVE is the folder of the checkpoints and the log; more flags go
 # to fairseq-train. The environment's variables are explained in examples/recipe.sh. Besides the
-# variants of SQ-Transformer METHOD can be syntactic, syntactic-sequential, syntactic-action,
+# methods there METHOD can be syntactic, syntactic-sequential, syntactic-action,
 # syntactic-mlp (Syntactic Attention and its ablations: its authors' 200,000 pairs, 32 at a time;
 # with SIZE=paper one at a time, hours on a CPU),
 # syntactic-classes (ours: exchangeable words share their syntax, and markers mean the start and the
-# end), lstm, cat (CAT's encoder) or transformer (fairseq's own, the baseline of cat).
+# end) or lstm.
 set -euo pipefail
 # shellcheck source=../recipe.sh
 source "$(dirname "${BASH_SOURCE[0]}")/../recipe.sh"
@@ -18,7 +18,7 @@ selection=(
     --max-tokens-valid 8192
 )
 OTHER_METHODS="syntactic, syntactic-sequential, syntactic-action, syntactic-mlp, syntactic-classes, \
-lstm, cat, transformer"
+lstm"
 case "${METHOD:-sq}" in
     syntactic | syntactic-sequential | syntactic-action | syntactic-mlp | syntactic-classes | lstm)
         train_recurrent "${selection[@]}"
@@ -50,10 +50,9 @@ else # 2 + 2 layers, 64 wide
     )
 fi
 common+=(--dropout 0.3 --weight-decay 0.1 "${selection[@]}")
-case "${METHOD:-sq}" in
-    cat | transformer)
-        train_transformer cat_transformer_scan "${transformer_size[@]}" \
-            --encoder-attention-heads 4 --decoder-attention-heads 4 "${common[@]}"
-        ;;
-    *) train_sq sq_transformer_scan "${sq_size[@]}" "${common[@]}" ;;
-esac
+if is_transformer; then
+    train_transformer transformer cat_transformer_scan proto_transformer "${transformer_size[@]}" \
+        --encoder-attention-heads 4 --decoder-attention-heads 4 "${common[@]}"
+else
+    train_sq sq_transformer_scan "${sq_size[@]}" "${common[@]}"
+fi
