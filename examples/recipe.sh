@@ -73,18 +73,16 @@ is_transformer() { [[ ", $TRANSFORMERS, " == *", ${METHOD:-sq}, "* ]]; }
 
 # train_transformer ARCH CAT_ARCH PROTO_ARCH FLAG...: trains one of TRANSFORMERS, as METHOD says.
 train_transformer() {
-    local method=(--arch "$1" --criterion label_smoothed_cross_entropy)
+    local plain=(--criterion label_smoothed_cross_entropy) method
+    local stages=(--prototype-stage1-epochs "${STAGE1_EPOCHS:-8}")
     case "$METHOD" in
+        transformer) method=(--arch "$1" "${plain[@]}") ;;
         cat) method=(--arch "$2" --criterion composition_cross_entropy) ;;
-        proto*) method[1]="$3" ;;
-    esac
-    case "$METHOD" in
-        proto-*) method+=(--prototypes "${METHOD#proto-}") ;;
-    esac
-    case "$METHOD" in
-        proto | proto-target-side | proto-source-and-target)
-            method+=(--prototype-stage1-epochs "${STAGE1_EPOCHS:-8}")
+        proto) method=(--arch "$3" "${plain[@]}" "${stages[@]}") ;;
+        proto-random | proto-two-pass)
+            method=(--arch "$3" "${plain[@]}" --prototypes "${METHOD#proto-}")
             ;;
+        *) method=(--arch "$3" "${plain[@]}" --prototypes "${METHOD#proto-}" "${stages[@]}") ;;
     esac
     shift 3
     train "${method[@]}" --optimizer adam --adam-betas '(0.9,0.98)' --clip-norm 0 \

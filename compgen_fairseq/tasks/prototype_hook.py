@@ -110,8 +110,8 @@ def begin_epoch(task: Any, epoch: int, model: Any) -> None:
     _check(cfg, config.prototypes)
     if not all(table.filled for table in tables.values()):
         if config.prototypes == "two-pass":
-            logger.info("prototypes: taken from %s", cfg.prototype_table)
             load_tables(cfg.prototype_table, tables)
+            logger.info("prototypes: taken from %s", cfg.prototype_table)
         elif cfg.prototype_stage1_epochs is not None and epoch > cfg.prototype_stage1_epochs:
             logger.info("prototypes: stage 1 is over, the training set is run once")
             if len(utils.split_paths(cfg.data)) > 1:

@@ -30,6 +30,7 @@ VARIANTS = {
     "syntax-action": {"syntax_action": True},
     "semantic-mlp": {"semantic_mlp": True},
     "own": {"marker_meanings": "own"},
+    "scaled": {"scaled_attention": True},
     "all": {"sequential_semantics": True, "syntax_action": True, "semantic_mlp": True},
 }
 CRITERIONS = (
@@ -49,6 +50,12 @@ def build(variant="paper", seed=1, **changed) -> SyntacticAttentionModel:
     for parameter in model.parameters():
         parameter.data += 0.5 * torch.randn_like(parameter)
     return model.eval()
+
+
+def test_the_scale_is_an_option():
+    width = 2 * SIZES["encoder_hidden_size"]
+    assert build().decoder.syntax.scale == 1
+    assert build("scaled").decoder.syntax.scale == pytest.approx(width**-0.5)
 
 
 def meanings(model, *sentence: int) -> torch.Tensor:
