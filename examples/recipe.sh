@@ -96,14 +96,14 @@ train_recurrent() {
     if [[ $SIZE == paper ]]; then # one pair at a time, at a constant rate
         : "${UPDATES:=200000}"
         schedule=(
-            --lr 1e-3 --lr-scheduler fixed --clip-norm 0 --batch-size 1 --batch-size-valid 128
+            --lr 1e-3 --lr-scheduler fixed --batch-size 1 --batch-size-valid 128
             --validate-interval-updates 25000 --save-interval-updates 25000
         )
     else
         : "${UPDATES:=6250}"
         schedule=(
             --lr 2e-3 --lr-scheduler polynomial_decay --total-num-update "$UPDATES"
-            --warmup-updates 200 --clip-norm 5 --batch-size 32
+            --warmup-updates 200 --batch-size 32
             --validate-interval-updates 1250 --save-interval-updates 1250
         )
     fi
@@ -127,8 +127,8 @@ train_recurrent() {
             )
             ;;
     esac
-    train "${method[@]}" --criterion cross_entropy --optimizer adam "${schedule[@]}" \
-        --validate-interval 1000000 "$@"
+    train "${method[@]}" --criterion cross_entropy --optimizer adam --clip-norm 5 \
+        --validate-interval 1000000 "${schedule[@]}" "$@"
 }
 
 # train FLAG...: fairseq-train into SAVE, UPDATES long; resumes what is there.

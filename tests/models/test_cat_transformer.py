@@ -88,7 +88,7 @@ def test_what_is_added_to_the_transformer():
         ("cat_transformer", 6, 512, 2048, 8, 1000),
         ("cat_transformer_iwslt_de_en", 6, 512, 1024, 4, 1000),
         ("cat_transformer_scan", 3, 256, 512, 4, 32),
-        ("cat_transformer_cogs", 3, 256, 512, 4, 64),
+        ("cat_transformer_cogs", 3, 256, 512, 4, 1000),
         ("cat_transformer_cognition", 6, 512, 1024, 8, 1000),
     ],
 )
