@@ -98,8 +98,7 @@ train_recurrent() {
         schedule=(
             --lr 1e-3 --lr-scheduler fixed --batch-size 1 --batch-size-valid 128
             --num-workers 0 # handing over single pairs costs a tenth of the time
-            # at a constant rate single pairs sway the model: 98.0 on the held-out part at 50,000, 92.8
-            # at 75,000 (add jump, seed 1), so the choice has to be among many
+            # at a constant rate single pairs sway the model, so the choice has to be among many
             --validate-interval-updates 5000 --save-interval-updates 5000
         )
     else
