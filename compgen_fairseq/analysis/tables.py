@@ -3,12 +3,12 @@
 import csv
 import io
 import json
-import os
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from compgen_fairseq.analysis import AnalysisError
+from compgen_fairseq.cli.output import replacing
 
 
 def write_json(path: Path, data: Any) -> Path:
@@ -49,12 +49,10 @@ def write_bytes(path: Path, data: bytes) -> Path:
     Raises:
         AnalysisError: if it cannot be written.
     """
-    partial = path.with_name(f".{path.name}.{os.getpid()}")
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        partial.write_bytes(data)
-        partial.replace(path)
+        with replacing(path) as partial:
+            partial.write_bytes(data)
     except OSError as error:
-        partial.unlink(missing_ok=True)
         raise AnalysisError(f"{path}: {error.strerror}") from None
     return path

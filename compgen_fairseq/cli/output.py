@@ -1,11 +1,25 @@
 """Files that commands write: there wholly or not at all."""
 
+import contextlib
 import os
+from collections.abc import Iterator
 from pathlib import Path
 
 
 class OutputError(ValueError):
     """A file that cannot be written; the message is one sentence that names it."""
+
+
+@contextlib.contextmanager
+def replacing(path: Path) -> Iterator[Path]:
+    """Another name beside ``path`` to write to, which becomes ``path`` if nothing goes wrong and is
+    removed if something does."""
+    partial = path.with_name(f".{path.name}.{os.getpid()}")
+    try:
+        yield partial
+        partial.replace(path)
+    finally:
+        partial.unlink(missing_ok=True)
 
 
 def write(path: Path | str, text: str) -> None:
@@ -14,11 +28,8 @@ def write(path: Path | str, text: str) -> None:
     Raises:
         OutputError: if it cannot be written.
     """
-    path = Path(path)
-    partial = path.with_name(f".{path.name}.{os.getpid()}")
     try:
-        partial.write_text(text, encoding="utf-8")
-        partial.replace(path)
+        with replacing(Path(path)) as partial:
+            partial.write_text(text, encoding="utf-8")
     except OSError as error:
-        partial.unlink(missing_ok=True)
         raise OutputError(f"{path}: {error.strerror}") from None

@@ -3,13 +3,14 @@
 import argparse
 import json
 import logging
-import os
 import sys
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import torch
+
+from compgen_fairseq.cli.output import replacing
 
 logger = logging.getLogger("compgen-prototypes")
 
@@ -60,6 +61,19 @@ def load(path: str, data: str, **options: Any) -> tuple[dict[str, Any], Any, Any
     return state, task, model
 
 
+def new_file(name: str) -> Path:
+    """The path of a file to write, asked for before the work begins.
+
+    Raises:
+        ValueError: if it can't be one.
+    """
+    path = Path(name)
+    if path.is_dir() or not path.parent.is_dir():
+        what = "is a folder" if path.is_dir() else f"there is no folder {path.parent}"
+        raise ValueError(f"--output {name}: {what}")
+    return path
+
+
 def extract(args: argparse.Namespace) -> None:
     """Write the checkpoint again, with prototypes of its model's states over a data folder."""
     from omegaconf import OmegaConf
@@ -67,7 +81,7 @@ def extract(args: argparse.Namespace) -> None:
     from compgen_fairseq.prototypes.extract import Settings
     from compgen_fairseq.tasks.prototype_hook import fill_tables
 
-    output = Path(args.output)
+    output = new_file(args.output)
     if output.exists() and not args.force:
         raise ValueError(f"{output} is there already: choose another --output, or --force")
     state, task, model = load(
@@ -93,12 +107,8 @@ def extract(args: argparse.Namespace) -> None:
     fill_tables(task, model, args.subset, settings)
     state["model"] = {name: value.cpu() for name, value in model.state_dict().items()}
     state["cfg"] = OmegaConf.to_container(state["cfg"], resolve=True, enum_to_str=True)
-    unfinished = output.with_name(output.name + ".tmp")
-    try:
-        torch.save(state, unfinished)
-        os.replace(unfinished, output)
-    finally:
-        unfinished.unlink(missing_ok=True)
+    with replacing(output) as partial:
+        torch.save(state, partial)
     print(f"{output}: the model of {args.checkpoint} with its prototypes")
 
 
@@ -131,6 +141,7 @@ def states(args: argparse.Namespace) -> None:
     """Write the states of one word with their sentences and prototypes, as for figure 5."""
     from compgen_fairseq.prototypes.extract import collect_word
 
+    output = new_file(args.output)
     _, task, model = load(args.checkpoint, args.data)
     if torch.cuda.is_available() and not args.cpu:
         model.cuda()
@@ -147,7 +158,7 @@ def states(args: argparse.Namespace) -> None:
     slot = -1 if table is None else int(table.slots[word])
     centres = vectors[:0] if slot < 0 else table.vectors[slot, : table.counts[slot]].float().cpu()
     text = [dictionary.string(dataset[int(i)]["source"]) for i in sample.sentences]
-    with open(args.output, "wb") as file:
+    with replacing(output) as partial, open(partial, "wb") as file:
         np.savez(
             *(file,),
             states=vectors.numpy(),

@@ -84,8 +84,10 @@ def test_what_cannot_be_done_is_one_sentence(
         (["show", last, data], "has no prototypes yet"),
         (["show", str(stage_2), str(other)], "a dictionary with other types"),
         (["states", str(stage_2), data, "fep", *new], "'fep' is not in the source dictionary"),
+        (["extract", last, data, "-o", str(tmp_path / "no/new.pt")], "there is no folder"),
+        (["states", str(stage_2), data, "lug", "-o", str(tmp_path)], "is a folder"),
     ):
         assert main(command) == 1, command
         message = capsys.readouterr().err.splitlines()[-1]
         assert message.startswith("compgen-prototypes: ") and reason in message
-    assert not list(tmp_path.glob("new.pt*")), "something half-written is left"
+    assert [p.name for p in tmp_path.iterdir()] == ["data-bin"], "something half-written is left"
