@@ -12,6 +12,7 @@ import torch
 from fairseq.checkpoint_utils import load_checkpoint_to_cpu, load_model_ensemble
 
 import compgen_fairseq  # noqa: F401
+from compgen_fairseq.cli import prototypes
 from compgen_fairseq.models.proto_transformer import ProtoTransformerModel
 
 # a server that has imported fairseq: each of its processes starts at once
@@ -124,6 +125,19 @@ def test_the_checkpoint_is_all_that_generation_needs(whole, tiny_data, plugin, t
     assert hub.models[0].encoder.prototypes.filled
     first = next(line.split("\t")[2] for line in log.splitlines() if line.startswith("H-0\t"))
     assert hub.translate(sentences.read_text().splitlines()[0], beam=5) == first
+
+
+def test_stage_2_goes_on_from_the_plain_transformer(flags, whole, tiny_data, tmp_path):
+    """Three commands instead of one: train a Transformer, extract, train with prototypes."""
+    plain, table, end = tmp_path / "plain", tmp_path / "table.pt", tmp_path / "end"
+    stage_1 = [*flags, "--max-epoch", 2, "--arch", "transformer", "--save-dir", plain]
+    assert status("train", *stage_1) == 0
+    k = ["-k", "2", "--prototype-min-count", "5", "--cpu"]
+    command = ["extract", str(plain / "checkpoint_last.pt"), str(tiny_data), "-o", str(table)]
+    assert prototypes.main([*command, *k]) == 0
+    assert status("train", *flags, *ARCH, "--restore-file", table, "--save-dir", end) == 0
+    expected, found = load(whole / "checkpoint_last.pt"), load(end / "checkpoint_last.pt")
+    assert_same(expected["model"], found["model"])
 
 
 @pytest.mark.parametrize("moment", ["k-means", 27])

@@ -5,7 +5,7 @@ import pytest
 import torch
 from fairseq import checkpoint_utils
 
-from compgen_fairseq.cli.prototypes import main
+from compgen_fairseq.cli.prototypes import main, make_room
 
 
 @pytest.fixture(scope="module")
@@ -42,6 +42,32 @@ def test_extracting_again_gives_the_same_table(tiny_model, tiny_data, stage_2, t
         for path in (stage_2, output)
     ]
     assert torch.equal(*tables)
+
+
+def test_the_optimizer_gets_room_for_new_parameters():
+    """Of parameters a, NEW, b, NEW, c and the criterion's d the smaller model has a, b, c and d."""
+    group = {"lr": 0.1, "params": [0, 1, 2, 3]}
+    old = {"state": {0: "a", 1: "b", 2: "c", 3: "d"}, "param_groups": [group], "loss_scale": 2}
+    new = make_room(old, [True, False, True, False, True])
+    assert new == {
+        "state": {0: "a", 2: "b", 4: "c", 5: "d"},
+        "param_groups": [{"lr": 0.1, "params": [0, 1, 2, 3, 4, 5]}],
+        "loss_scale": 2,
+    }
+    in_one_piece = {"state": {0: "abc"}, "param_groups": [{"lr": 0.1, "params": [0]}]}
+    for without in (None, in_one_piece, {**old, "param_groups": [group, group]}):
+        assert make_room(without, [True, False, True, False, True]) is None
+
+
+def test_a_checkpoint_without_the_optimizer_is_extracted_with_a_warning(
+    tiny_model, tiny_data, tmp_path, caplog
+):
+    state = torch.load(tiny_model / "checkpoint_last.pt", weights_only=True)
+    del state["last_optimizer_state"]
+    torch.save(state, tmp_path / "bare.pt")
+    flags = ["--cpu", "--prototype-min-count", "5", "-o", str(tmp_path / "stage2.pt")]
+    assert main(["extract", str(tmp_path / "bare.pt"), str(tiny_data), *flags]) == 0
+    assert "counts its updates from 0" in caplog.text
 
 
 def test_show(stage_2, tiny_data, capsys):
