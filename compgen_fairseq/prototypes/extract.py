@@ -41,6 +41,11 @@ class Settings:
     max_tokens: int = 8192
     seed: int = 1
 
+    @property
+    def per_type(self) -> int:
+        """The most states of a type that are clustered."""
+        return self.size or PER_CENTRE * self.k
+
 
 class Prototypes(NamedTuple):
     """Of one side: ``types`` ``(n,)``, ``vectors`` ``(n, k, dim)`` and ``counts`` ``(n,)``."""
@@ -91,8 +96,9 @@ def extract(
         often[: len(counts[side])] = counts[side]
         often[~words | (often < settings.min_count)] = 0
         most = int(settings.memory * 2**30 / len(sides) / (2 * widths[side]))
-        size = settings.size or PER_CENTRE * settings.k
-        samples[side] = sample = choose(dataset, indices, keys, side, often, size, most, settings.k)
+        samples[side] = sample = choose(
+            dataset, indices, keys, side, often, settings.per_type, most, settings.k
+        )
         if len(sample) == 0:
             raise ValueError(
                 f"prototypes: no word of the {side} side occurs {settings.min_count} times in the "

@@ -116,16 +116,11 @@ def begin_epoch(task: Any, epoch: int, model: Any) -> None:
             logger.info("prototypes: stage 1 is over, the training set is run once")
             if len(utils.split_paths(cfg.data)) > 1:
                 logger.warning("prototypes: of several data folders only this epoch's is run")
-            settings = Settings(
-                k=config.prototypes_per_token,
-                min_count=config.prototype_min_count,
-                size=cfg.prototype_sample_size,
-                memory=cfg.prototype_memory,
-                max_tokens=cfg.prototype_max_tokens,
-            )
-            fill_tables(task, model, cfg.train_subset, settings)
+            fill_tables(task, model, cfg.train_subset, _settings(cfg, config))
         else:
             _check_distributed(model.cfg)
+            if cfg.prototype_stage1_epochs is not None and epoch == 1:
+                _announce(cfg, _settings(cfg, config), tables)
     for side, table in tables.items():
         if table.filled and table.vectors.size(1) != config.prototypes_per_token:
             raise ValueError(
@@ -133,6 +128,26 @@ def begin_epoch(task: Any, epoch: int, model: Any) -> None:
                 f"--prototypes-per-token must be that, not {config.prototypes_per_token}"
             )
     model.train_prototype_attention(all(table.filled for table in tables.values()))
+
+
+def _settings(cfg: Any, config: Any) -> Settings:
+    """How the task's and the model's options say to extract."""
+    return Settings(
+        k=config.prototypes_per_token,
+        min_count=config.prototype_min_count,
+        size=cfg.prototype_sample_size,
+        memory=cfg.prototype_memory,
+        max_tokens=cfg.prototype_max_tokens,
+    )
+
+
+def _announce(cfg: Any, settings: Settings, tables: Mapping[str, Any]) -> None:
+    """Say before a long training what the extraction may need after it."""
+    most = sum(t.slots.numel() * t.vectors.size(-1) for t in tables.values()) * settings.per_type
+    logger.info(
+        "prototypes: after epoch %d the extraction will hold at most %.2f GiB of states in all",
+        *(cfg.prototype_stage1_epochs, min(settings.memory, most / 2**29)),
+    )
 
 
 class Restart:

@@ -60,6 +60,20 @@ def test_the_tables_are_filled_once_when_stage_1_is_over(extractions):
     assert (subset, settings.k, settings.min_count, settings.size) == ("train", 2, 3, 9)
 
 
+def test_the_memory_it_may_take_is_told_before_training(extractions, caplog):
+    """8 types of at most 2^20 states, 4 wide, 2 bytes each, are a sixteenth of a GiB."""
+    caplog.set_level("INFO")
+    many = {"prototype_stage1_epochs": 3, "prototype_sample_size": 2**20}
+    for options in (many, {**many, "prototype_memory": 0.03}):
+        for epoch in (1, 2):
+            begin_epoch(task(**options), epoch, Model())
+    told = [record.getMessage() for record in caplog.records]
+    assert [line.split("at most ")[1] for line in told] == [
+        f"{gib} GiB of states in all" for gib in ("0.06", "0.03")
+    ]
+    assert all("after epoch 3" in line for line in told)
+
+
 def test_stage_1_without_an_end(extractions):
     model = Model()
     begin_epoch(task(), 99, model)
