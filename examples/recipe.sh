@@ -65,7 +65,8 @@ train_sq() {
 }
 
 # Models around fairseq's Transformer, for train_transformer: itself, with CAT's encoder, with
-# prototypes (proto, proto-target-side, proto-source-and-target after STAGE1_EPOCHS=8 epochs;
+# prototypes (proto, proto-target-side, proto-source-and-target after STAGE1_EPOCHS epochs: by
+# default the paper's number or, as it recommends, 10 to 25% of them all;
 # proto-random from the first update, as proto-two-pass, which wants the flag --prototype-table TABLE).
 TRANSFORMERS="transformer, cat, proto, proto-target-side, proto-source-and-target, proto-random, \
 proto-two-pass"
@@ -74,7 +75,7 @@ is_transformer() { [[ ", $TRANSFORMERS, " == *", ${METHOD:-sq}, "* ]]; }
 # train_transformer ARCH CAT_ARCH PROTO_ARCH FLAG...: trains one of TRANSFORMERS, as METHOD says.
 train_transformer() {
     local plain=(--criterion label_smoothed_cross_entropy) method
-    local stages=(--prototype-stage1-epochs "${STAGE1_EPOCHS:-8}")
+    local stages=(--prototype-stage1-epochs "$STAGE1_EPOCHS")
     case "$METHOD" in
         transformer) method=(--arch "$1" "${plain[@]}") ;;
         cat) method=(--arch "$2" --criterion composition_cross_entropy) ;;

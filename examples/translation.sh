@@ -1,19 +1,20 @@
 # What the recipes of natural translation data share; sourced after recipe.sh.
 # shellcheck shell=bash
 
-# train_translation ARCH DROPOUT PAPER_UPDATES: label smoothing 0.1, the checkpoint with the best
-# validation BLEU (beam 5, at most 1.2 x + 10 tokens), as the paper's appendix B.2 has it.
+# train_translation ARCH DROPOUT PAPER_UPDATES PAPER_STAGE1_EPOCHS: label smoothing 0.1, the
+# checkpoint with the best validation BLEU (beam 5, at most 1.2 x + 10 tokens), as in SQ-Transformer's
+# appendix B.2; the last number is from Proto-Transformer's table 7.
 train_translation() {
     local transformer="${1#sq_}" size_flags sq_size=() transformer_size=() flags
     transformer="${transformer/%_wmt_en_fr/_wmt_en_de}" # the same sizes
     if [[ $SIZE == paper ]]; then
-        : "${UPDATES:=$3}"
+        : "${UPDATES:=$3}" "${STAGE1_EPOCHS:=$4}"
         size_flags=(
             --lr 5e-4 --lr-scheduler inverse_sqrt --warmup-updates 4000 --max-tokens 4096
             --validate-interval-updates 10000 --save-interval-updates 10000
         )
     else # 2 + 2 layers, 128 wide
-        : "${UPDATES:=4000}"
+        : "${UPDATES:=4000}" "${STAGE1_EPOCHS:=3}" # 16 epochs of Multi30k
         size_flags=(
             --encoder-layers 2 --decoder-layers 2 --encoder-embed-dim 128
             --encoder-ffn-embed-dim 256 --decoder-ffn-embed-dim 256

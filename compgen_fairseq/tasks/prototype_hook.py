@@ -61,6 +61,7 @@ class PrototypeStages:
     """What a translation task does for a Proto-Transformer, beside what it does for any model."""
 
     cfg: Any
+    updates = 0  # of this process
 
     @functools.cached_property
     def restart(self) -> "Restart | None":
@@ -76,6 +77,7 @@ class PrototypeStages:
         if self.restart is not None:
             self.restart.before_step(optimizer, model, update_num)
         super().optimizer_step(optimizer, model, update_num)  # type: ignore[misc]
+        self.updates += 1
 
     def reduce_metrics(self, logging_outputs: list[dict[str, Any]], criterion: Any) -> None:
         super().reduce_metrics(logging_outputs, criterion)  # type: ignore[misc]
@@ -119,8 +121,10 @@ def begin_epoch(task: Any, epoch: int, model: Any) -> None:
             fill_tables(task, model, cfg.train_subset, _settings(cfg, config))
         else:
             _check_distributed(model.cfg)
-            if cfg.prototype_stage1_epochs is not None and epoch == 1:
-                _announce(cfg, _settings(cfg, config), tables)
+            if cfg.prototype_stage1_epochs is not None:
+                if epoch == 1:
+                    _announce(cfg, _settings(cfg, config), tables)
+                _foresee(cfg.prototype_stage1_epochs, epoch, getattr(task, "updates", 0), model.cfg)
     for side, table in tables.items():
         if table.filled and table.vectors.size(1) != config.prototypes_per_token:
             raise ValueError(
@@ -148,6 +152,25 @@ def _announce(cfg: Any, settings: Settings, tables: Mapping[str, Any]) -> None:
         "prototypes: after epoch %d the extraction will hold at most %.2f GiB of states in all",
         *(cfg.prototype_stage1_epochs, min(settings.memory, most / 2**29)),
     )
+
+
+def _foresee(epochs: int, epoch: int, updates: int, options: Any) -> None:
+    """Warn, as soon as that can be known, if the training will be over before stage 1 is.
+
+    Args:
+        epochs: of stage 1.
+        epoch: the one that begins; at the second it is known how long one is.
+        updates: there were since this process began.
+        options: the model's.
+    """
+    flag, unit = ("max_epoch", "epochs") if epoch == 1 else ("max_update", "updates")
+    length, most = epochs * (1 if epoch == 1 else updates), getattr(options, flag, 0)
+    if epoch <= 2 and 0 < most <= length:
+        logger.warning(
+            "prototypes: stage 1 takes %d %s, --%s ends the training after %d: this will be a "
+            "plain Transformer; lower --prototype-stage1-epochs",
+            *(length, unit, flag.replace("_", "-"), most),
+        )
 
 
 class Restart:

@@ -10,7 +10,7 @@ set -euo pipefail
 source "$(dirname "${BASH_SOURCE[0]}")/../recipe.sh"
 
 if [[ $SIZE == paper ]]; then # the paper's appendix B.2 and its authors' settings
-    : "${UPDATES:=1000000}"
+    : "${UPDATES:=1000000}" "${STAGE1_EPOCHS:=8}"
     size=()
     sq_size=()
     transformer_size=()
@@ -20,7 +20,7 @@ if [[ $SIZE == paper ]]; then # the paper's appendix B.2 and its authors' settin
         --validate-interval-updates 5000 --save-interval-updates 5000
     )
 else # 2 + 2 layers, 128 wide, for the low-resource setting
-    : "${UPDATES:=2000}"
+    : "${UPDATES:=2000}" "${STAGE1_EPOCHS:=3}"
     size=(
         --encoder-layers 2 --decoder-layers 2 --encoder-embed-dim 128
         --encoder-ffn-embed-dim 256 --decoder-ffn-embed-dim 256

@@ -9,7 +9,7 @@ set -euo pipefail
 source "$(dirname "${BASH_SOURCE[0]}")/../recipe.sh"
 
 if [[ $SIZE == paper ]]; then # the paper's appendix B.2 and its authors' settings
-    : "${UPDATES:=100000}"
+    : "${UPDATES:=100000}" "${STAGE1_EPOCHS:=40}"
     sq_size=()
     transformer_size=(
         --encoder-layers 3 --decoder-layers 3 --encoder-embed-dim 256
@@ -21,7 +21,7 @@ if [[ $SIZE == paper ]]; then # the paper's appendix B.2 and its authors' settin
         --validate-interval-updates 2000 --save-interval-updates 2000
     )
 else # 2 + 2 layers, 128 wide
-    : "${UPDATES:=4000}"
+    : "${UPDATES:=4000}" "${STAGE1_EPOCHS:=1}"
     sq_size=(--encoder-predictor-layers 1 --decoder-predictor-layers 1)
     transformer_size=()
     rate=3e-3

@@ -12,4 +12,4 @@ source "$examples/recipe.sh"
 source "$examples/translation.sh"
 more=(--source-lang en --target-lang de "${more[@]}") # the folder is binarised as de-en
 
-train_translation sq_transformer_iwslt_de_en 0.3 300000
+train_translation sq_transformer_iwslt_de_en 0.3 300000 12

@@ -27,7 +27,7 @@ case "${METHOD:-sq}" in
 esac
 
 if [[ $SIZE == paper ]]; then # the paper's appendix B.2 and its authors' settings
-    : "${UPDATES:=100000}"
+    : "${UPDATES:=100000}" "${STAGE1_EPOCHS:=40}"
     sq_size=()
     transformer_size=(
         --encoder-layers 3 --decoder-layers 3 --encoder-embed-dim 256
@@ -38,7 +38,7 @@ if [[ $SIZE == paper ]]; then # the paper's appendix B.2 and its authors' settin
         --validate-interval-updates 1000 --save-interval-updates 1000
     )
 else # 2 + 2 layers, 64 wide
-    : "${UPDATES:=9000}"
+    : "${UPDATES:=9000}" "${STAGE1_EPOCHS:=1}"
     sq_size=(--encoder-predictor-layers 1 --decoder-predictor-layers 1)
     transformer_size=()
     common=(

@@ -12,4 +12,4 @@ source "$examples/recipe.sh"
 # shellcheck source=../translation.sh
 source "$examples/translation.sh"
 
-train_translation sq_transformer_wmt_en_de 0.3 2000000
+train_translation sq_transformer_wmt_en_de 0.3 2000000 15

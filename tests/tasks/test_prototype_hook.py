@@ -74,6 +74,26 @@ def test_the_memory_it_may_take_is_told_before_training(extractions, caplog):
     assert all("after epoch 3" in line for line in told)
 
 
+def test_a_stage_1_that_outlasts_the_training_is_told(extractions, caplog):
+    """Epochs of 10 updates: three take 30, as the second one's beginning tells."""
+    for limit, told in (
+        ({"max_epoch": 3}, (1, "3 epochs, --max-epoch ends the training after 3")),
+        ({"max_epoch": 4, "max_update": 31}, None),
+        ({"max_update": 30}, (2, "30 updates, --max-update ends the training after 30")),
+        ({"max_update": 0, "max_epoch": 0}, None),
+    ):
+        caplog.clear()
+        found = []
+        for epoch in (1, 2, 3):
+            ours = task(prototype_stage1_epochs=3)
+            ours.updates = 10 * (epoch - 1)
+            begin_epoch(ours, epoch, Model(**limit))
+            found += [(epoch, r.getMessage()) for r in caplog.records if r.levelname == "WARNING"]
+            caplog.clear()
+        assert [epoch for epoch, _ in found] == ([told[0]] if told else [])
+        assert told is None or told[1] in found[0][1]
+
+
 def test_stage_1_without_an_end(extractions):
     model = Model()
     begin_epoch(task(), 99, model)
