@@ -16,7 +16,8 @@ with these settings, nothing is done; with other settings, nothing is touched an
 not 0.
 
 The default validation set, test20, is a part of the test set: say so wherever a number is reported.
-simple and jump_numN are read from the official files, the other splits are generated."""
+simple and jump_numN are read from the official files, with --valid last20 all are; else the other
+splits are generated."""
 
 
 def main(argv: Sequence[str] | None = None) -> None:
@@ -43,10 +44,11 @@ def main(argv: Sequence[str] | None = None) -> None:
     )
     add(
         "--valid",
-        choices=("test20", "train20"),
+        choices=("test20", "train20", "last20"),
         default="test20",
         help="validation set: a random 20%% of the test set, which keeps it (test20, the default), "
-        "or of the training set, which loses it (train20)",
+        "or of the training set, which loses it (train20), or the last 20%% of the lines of the "
+        "official training file (last20)",
     )
     add("--valid-size", type=int, metavar="N", help="this many validation pairs, not 20%%")
     add("--seed", type=int, default=1, metavar="S", help="chooses the validation set (default: 1)")
@@ -56,6 +58,8 @@ def main(argv: Sequence[str] | None = None) -> None:
     if args.augment is not None:
         if args.split != "addjump":
             parser.error(f"--augment is for the split addjump only, not for {args.split}")
+        if args.valid == "last20":
+            parser.error("--valid last20 is for the official training files: leave out --augment")
         args.atomic_copies = 1000 if args.atomic_copies is None else args.atomic_copies
 
     with parser.one_sentence_errors():
@@ -65,13 +69,15 @@ def main(argv: Sequence[str] | None = None) -> None:
         if work.done():
             return
         try:
-            train, test = scan.split(args.split, args.folder)
+            last = args.valid == "last20"
+            train, test = scan.split(args.split, args.folder, published=last)
             if args.augment is not None:
                 train = scan.augment(args.augment, args.atomic_copies)
             if args.valid == "test20":
                 valid, _ = scan.hold_out(test, args.valid_size, args.seed)
             else:
-                valid, train = scan.hold_out(train, args.valid_size, args.seed)
+                seed = None if last else args.seed
+                valid, train = scan.hold_out(train, args.valid_size, seed)
         except (OSError, ValueError) as error:
             raise PrepareError(str(error)) from None
         with work:

@@ -144,6 +144,13 @@ RULES: dict[str, Callable[[], Split]] = {
 
 # SHA-256 of the publisher's training file followed by the test file.
 OFFICIAL = {
+    "addjump": "4626e080afee58549078c86c0c07938bf8af14fff020cac084d393de4017bc16",
+    "addturnleft": "8ed52ae53de77f7aecc574ede810277eeed84a59b90bba5800efd28a6bb298a9",
+    "right": "ca45e115f9c61d90185d8eb9ec7ca7a30e79d87fc9effbb84f9d51acfef7dff0",
+    "opposite_right": "b770a48e6208961818d8ab22983da76c675364f02ff549c8f4febd479a6ea24a",
+    "around_right": "d91264d10fdb285c22d6a8dae55dbf0a8e25571ad9b07425676ccc7504b60a8e",
+    "jump_around_right": "99ba5e0f3ab132f1b6175905b491b6e41d6224077b7ee33e689c2f62d004820a",
+    "length": "fa83455d78819721080b547f4dc5dc5f0b2142b52f2e8434e623110944d42f3a",
     "simple": "94781726d0f378911230b9c6702711318e919ea237c4311550f9e0a3841fd479",
     "jump_num1": "bce026eefc6dfc5776e300b5f9bc9f034570b877aec323c536cf91b81a27a2da",
     "jump_num2": "499654e8d53cce2d1c2fb03b8ab53c4d92aa54c14c9da4d96fdfa22ed471f8d9",
@@ -152,12 +159,17 @@ OFFICIAL = {
     "jump_num16": "0139edac441618e697d37197d19677a61a0da018f174e88c53113864611de290",
     "jump_num32": "0616bd7a5228f466f175a442921e4f11f6600f2569dae3c6721dad6fd894a432",
 }
-SPLITS = (*RULES, *OFFICIAL)
+SPLITS = tuple(OFFICIAL)
+PRIMITIVES = {"addjump": "jump", "addturnleft": "turn_left"}
 
 
 def _official_path(name: str, part: str) -> str:
-    if name == "simple":
-        return f"simple_split/tasks_{part}_simple.txt"
+    if name in ("simple", "length"):
+        return f"{name}_split/tasks_{part}_{name}.txt"
+    if name in PRIMITIVES:
+        return f"add_prim_split/tasks_{part}_addprim_{PRIMITIVES[name]}.txt"
+    if name in RULES:
+        return f"template_split/tasks_{part}_template_{name}.txt"
     folder = "add_prim_split/with_additional_examples"
     return f"{folder}/tasks_{part}_addprim_complex_{name}_rep1.txt"
 
@@ -177,11 +189,12 @@ def read_official(path: Path | str) -> list[Pair]:
     return pairs
 
 
-def split(name: str, data: Path | str | None = None) -> Split:
+def split(name: str, data: Path | str | None = None, published: bool = False) -> Split:
     """The training and test pairs of the split ``name`` (one of ``SPLITS``).
 
     Args:
-        name: a split of ``RULES``, which is generated, or of ``OFFICIAL``, which is read.
+        name: a split of ``RULES``, which is generated, or another one, which is read.
+        published: read a split of ``RULES``, too, for the order of the publisher's files.
         data: the folder of the publisher's files (a clone of github.com/brendenlake/SCAN) or one
             with that folder in it as ``scan``; by default the environment's ``COMPGEN_DATA``.
 
@@ -189,9 +202,9 @@ def split(name: str, data: Path | str | None = None) -> Split:
         ValueError: no such split, or a file that is not the publisher's.
         FileNotFoundError: a file that is needed is not there.
     """
-    if name in RULES:
+    if name in RULES and not published:
         return RULES[name]()
-    if name not in OFFICIAL:
+    if name not in SPLITS:
         raise ValueError(f"There is no SCAN split {name!r}; there are {', '.join(SPLITS)}.")
     data = data or os.environ.get("COMPGEN_DATA")
     hint = "set COMPGEN_DATA to the folder that holds scan/, or name the folder of the SCAN files"
@@ -229,11 +242,11 @@ def augment(n: int, atomic_copies: int = 1000) -> list[Pair]:
 
 
 def hold_out(
-    pairs: Sequence[Pair], size: int | None = None, seed: int = 1
+    pairs: Sequence[Pair], size: int | None = None, seed: int | None = 1
 ) -> tuple[list[Pair], list[Pair]]:
     """A random choice of ``size`` pairs (by default a fifth, rounded down) and the others.
 
-    Both keep the order of ``pairs``.
+    Both keep the order of ``pairs``. Without a seed it is the last pairs.
 
     Raises:
         ValueError: ``size`` leaves one side empty.
@@ -241,6 +254,8 @@ def hold_out(
     size = len(pairs) // 5 if size is None else size
     if not 1 <= size < len(pairs):
         raise ValueError(f"The validation set must have 1 to {len(pairs) - 1} pairs, not {size}.")
+    if seed is None:
+        return list(pairs[-size:]), list(pairs[:-size])
     chosen = set(random.Random(seed).sample(range(len(pairs)), size))
     return (
         [pair for index, pair in enumerate(pairs) if index in chosen],

@@ -3,12 +3,10 @@
 Russin, Jo, O'Reilly and Bengio (2020), "Systematicity in a Recurrent Neural Network by Factorizing
 Syntax and Semantics" (CogSci), and the longer report arXiv:1904.09708.
 
-Both sides have the paper's markers of start and end ("Experimental procedure details"). fairseq's
-final ``</s>`` is the end marker. The start marker is the dictionary's ``<s>``, which fairseq leaves
-out: the encoder puts it before every source, and ``--task compgen_translation`` before every target
-that is learned. It is not for show: having to write the start keeps the source's markers from
-meaning words, if not always (examples/scan/SYNTACTIC.md). Nobody but the loss sees the written
-start: in generation and scoring the decoder takes that step by itself.
+The source has the paper's markers of start and end ("Experimental procedure details"): fairseq's
+final ``</s>``, and the dictionary's ``<s>``, which fairseq leaves out and the encoder puts before
+every sentence. The decoder's first step writes the first word. With the authors' weights the four
+published variants have their log-probabilities and gradients (tests/golden).
 """
 
 from dataclasses import dataclass, fields
@@ -67,8 +65,8 @@ class SyntacticAttentionConfig(FairseqDataclass):
     marker_meanings: ChoiceEnum(["free", "own"]) = option(  # type: ignore[valid-type]
         "free",
         "free: the start and end markers mean what they learn to, as words do; own, beyond the "
-        "paper: they mean the target's start and end, and no word does, so that no marker can take "
-        "a word's meaning, nor a word a marker's",
+        "paper: they can mean the target's end and nothing else, and no word can, so that no "
+        "marker can take a word's meaning, nor a word a marker's",
     )
     scaled_attention: bool = option(
         False,
@@ -85,6 +83,9 @@ class SyntacticAttentionConfig(FairseqDataclass):
     )
     semantic_mlp: bool = option(
         False, "ablation: a hidden ReLU layer, as wide as its input, before the output layer"
+    )
+    semantic_relu: bool = option(
+        False, "with --semantic-mlp: a ReLU before the hidden layer, too, as in the authors' code"
     )
 
     def check(self) -> None:
@@ -103,6 +104,8 @@ class SyntacticAttentionConfig(FairseqDataclass):
             raise ValueError(
                 "--semantic-dim must be even with --sequential-semantics: each direction has half"
             )
+        if self.semantic_relu and not self.semantic_mlp:
+            raise ValueError("--semantic-relu goes with --semantic-mlp")
         if str(self.marker_meanings) == "own" and (self.syntax_action or self.semantic_mlp):
             raise ValueError(
                 "--marker-meanings own goes with the paper's output layer alone: leave out "
@@ -185,31 +188,6 @@ class SyntacticAttentionEncoder(FairseqEncoder):
         return UNLIMITED
 
 
-class MarkedLinear(nn.Linear):
-    """A linear layer, some of whose outputs read another half of the input than the others.
-
-    Args:
-        in_features: width of each half, and of all the input if there are no markers.
-        out_features: number of outputs.
-        markers: the outputs that read the second half; all others read the first.
-    """
-
-    markers: Tensor
-
-    def __init__(self, in_features: int, out_features: int, markers: tuple[int, ...] = ()):
-        super().__init__(in_features, out_features)
-        self.register_buffer("markers", torch.tensor(markers, dtype=torch.long), persistent=False)
-
-    def forward(self, x: Tensor) -> Tensor:
-        """``(..., 2 * in_features)``, without markers ``(..., in_features)``, to ``(...,
-        out_features)``."""
-        if not len(self.markers):
-            return super().forward(x)
-        words, markers = x.chunk(2, dim=-1)
-        own = F.linear(markers, self.weight[self.markers], self.bias[self.markers])
-        return super().forward(words).index_copy(-1, self.markers, own)
-
-
 class SyntacticAttentionDecoder(FairseqIncrementalDecoder):
     """Writes the meanings of the words that the syntactic stream attends to."""
 
@@ -217,16 +195,17 @@ class SyntacticAttentionDecoder(FairseqIncrementalDecoder):
 
     def __init__(self, cfg: SyntacticAttentionConfig, dictionary):
         super().__init__(dictionary)
-        self.pad, self.start = dictionary.pad(), dictionary.bos()
+        self.pad, self.end = dictionary.pad(), dictionary.eos()
+        self.marked = str(cfg.marker_meanings) == "own"
         self.syntax_action = cfg.syntax_action
         dim = 2 * cfg.encoder_hidden_size
         self.syntax = SyntacticDecoder(
             cfg.rnn, dim, cfg.decoder_layers, cfg.hidden_dropout, cfg.scaled_attention
         )
         width = cfg.semantic_dim + (dim if cfg.syntax_action else 0)
-        hidden = [nn.Linear(width, width), nn.ReLU()] if cfg.semantic_mlp else []
-        markers = () if str(cfg.marker_meanings) == "free" else (self.start, dictionary.eos())
-        self.output = nn.Sequential(*hidden, MarkedLinear(width, len(dictionary), markers))
+        self.hidden = nn.Linear(width, width) if cfg.semantic_mlp else None
+        self.relu_first = cfg.semantic_relu
+        self.output = nn.Linear(width, len(dictionary))
 
     def forward(
         self,
@@ -239,9 +218,7 @@ class SyntacticAttentionDecoder(FairseqIncrementalDecoder):
         """Decode ``f(d_i)``, ``d_i = sum_j alpha_ij m_j`` (equation 3).
 
         Args:
-            prev_output_tokens: ``(batch, len)``; only the length and the padding are read, and
-                whether ``<s>`` is to be written. If not, the step that would do it is taken before
-                the first.
+            prev_output_tokens: ``(batch, len)``; only the length and the padding are read.
             encoder_out: what :meth:`SyntacticAttentionEncoder.forward` returned.
             incremental_state: fairseq's dictionary of cached states; with it only the step after
                 the cached one is taken.
@@ -254,26 +231,21 @@ class SyntacticAttentionDecoder(FairseqIncrementalDecoder):
         """
         roles, mask = encoder_out["roles"], encoder_out["mask"]
         if incremental_state is None:
-            unseen = int(not bool(prev_output_tokens.eq(self.start).any()))
-            steps = prev_output_tokens.size(1) + unseen
-            weights = self.syntax(roles, encoder_out["summary"], mask, steps)[:, unseen:]
+            steps = prev_output_tokens.size(1)
+            weights = self.syntax(roles, encoder_out["summary"], mask, steps)
             weights = self._start_after_padding(weights, prev_output_tokens)
         else:
-            begins = self._STATE not in incremental_state
-            state: list[Tensor] = (
-                self.syntax.begin(roles, encoder_out["summary"])
-                if begins
-                else incremental_state[self._STATE]
-            )
+            state = incremental_state.get(self._STATE)
+            if state is None:
+                state = self.syntax.begin(roles, encoder_out["summary"])
             products = self.syntax.products(roles, state[0])
-            if begins:
-                state = self.syntax.step(products, mask, state)[1]
             weights, incremental_state[self._STATE] = self.syntax.step(products, mask, state)
         features = torch.bmm(weights, encoder_out["meanings"])
         if self.syntax_action:
             features = torch.cat([features, torch.bmm(weights, roles)], dim=-1)
         attention = weights.take_along_dim(encoder_out["framed"], 2) * encoder_out["keep"]
-        return (features if features_only else self.output(features)), {"attn": [attention]}
+        x = features if features_only else self.output_layer(features)
+        return x, {"attn": [attention]}
 
     def _start_after_padding(self, weights: Tensor, prev_output_tokens: Tensor) -> Tensor:
         """Move each target's first step, ``(batch, len, ...)``, behind padding on its left."""
@@ -289,8 +261,17 @@ class SyntacticAttentionDecoder(FairseqIncrementalDecoder):
         return self.forward(prev_output_tokens, features_only=True, **kwargs)
 
     def output_layer(self, features: Tensor) -> Tensor:
-        """``(..., width)`` -> ``(..., vocabulary)``."""
-        return self.output(features)
+        """``(..., width)``, with ``--marker-meanings own`` twice that, -> ``(...,
+        vocabulary)``."""
+        if self.hidden is not None:
+            features = self.hidden(features.relu() if self.relu_first else features).relu()
+        if not self.marked:
+            return self.output(features)
+        words, markers = features.chunk(2, dim=-1)
+        end = slice(self.end, self.end + 1)
+        x = self.output(words)
+        own = F.linear(markers, self.output.weight[end], self.output.bias[end])
+        return torch.cat([x[..., : self.end], own, x[..., self.end + 1 :]], dim=-1)
 
     def reorder_incremental_state(
         self, incremental_state: dict[str, Any], new_order: Tensor
@@ -307,9 +288,6 @@ class SyntacticAttentionDecoder(FairseqIncrementalDecoder):
 @register_model("syntactic_attention", dataclass=SyntacticAttentionConfig)
 class SyntacticAttentionModel(FairseqEncoderDecoderModel):
     """Syntactic Attention and its ablations."""
-
-    #: the task lets the targets that are learned begin with ``<s>``
-    target_start = True
 
     encoder: SyntacticAttentionEncoder
     decoder: SyntacticAttentionDecoder
@@ -342,6 +320,19 @@ class SyntacticAttentionModel(FairseqEncoderDecoderModel):
                     "compgen_translation, which this run does not use"
                 )
         return super().forward(*args, **kwargs)
+
+    def upgrade_state_dict_named(self, state_dict: dict[str, Any], name: str) -> None:
+        """Refuse what is another model.
+
+        Raises:
+            ValueError: the checkpoint's decoder writes a start marker before the first word.
+        """
+        super().upgrade_state_dict_named(state_dict, name)
+        if "decoder.output.0.weight" in state_dict:
+            raise ValueError(
+                "the checkpoint's decoder writes a start marker before the first word, which this "
+                "model does not: train it again"
+            )
 
     def missing_classes(self) -> tuple[str, None] | None:
         """Which classes, and how many (any number), are still to be handed to

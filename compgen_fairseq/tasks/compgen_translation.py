@@ -8,10 +8,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Optional
 
-import numpy as np
 from fairseq import utils
 from fairseq.criterions import FairseqCriterion
-from fairseq.data import Dictionary, LanguagePairDataset, PrependTokenDataset
+from fairseq.data import Dictionary
 from fairseq.dataclass import ChoiceEnum
 from fairseq.logging import metrics
 from fairseq.models import FairseqModel
@@ -94,7 +93,6 @@ class CompgenTranslationTask(prototype_hook.PrototypeStages, TranslationTask):
     """
 
     cfg: CompgenTranslationConfig
-    target_start = False  # whether the model, once built, learns to write <s> before a target
 
     def __init__(
         self, cfg: CompgenTranslationConfig, src_dict: Dictionary, tgt_dict: Dictionary
@@ -114,8 +112,6 @@ class CompgenTranslationTask(prototype_hook.PrototypeStages, TranslationTask):
         if split == self.cfg.train_subset:
             provenance.log_start()
         super().load_dataset(split, epoch=epoch, combine=combine, **kwargs)
-        if self.target_start and split == self.cfg.train_subset:
-            _put_start(self.datasets[split], self.tgt_dict.bos())
         if self.cfg.repeated_pairs == "spread" and split == self.cfg.train_subset:
             self.datasets[split] = SpreadRepeatsDataset(self.datasets[split])
         if self.cfg.eval_cter and split != self.cfg.train_subset:
@@ -138,7 +134,6 @@ class CompgenTranslationTask(prototype_hook.PrototypeStages, TranslationTask):
 
     def build_model(self, cfg: Any, from_checkpoint: bool = False) -> FairseqModel:
         model = super().build_model(cfg, from_checkpoint)
-        self.target_start = getattr(model, "target_start", False)
         if self.cfg.eval_exact_match:
             options = Namespace(**self.exact_match_args)
             self.exact_match_generator = self.build_generator([model], options)
@@ -226,13 +221,6 @@ class CompgenTranslationTask(prototype_hook.PrototypeStages, TranslationTask):
             [text(beam[0]["tokens"], unk()) for beam in beams],
             [text(utils.strip_pad(target, pad), unk(escape=True)) for target in sample["target"]],
         )
-
-
-def _put_start(dataset: LanguagePairDataset, start: int) -> None:
-    """Let every target begin with a token."""
-    dataset.tgt = PrependTokenDataset(dataset.tgt, start)
-    dataset.tgt_sizes = np.array(dataset.tgt_sizes) + 1
-    dataset.sizes = np.vstack((dataset.src_sizes, dataset.tgt_sizes)).T
 
 
 def _json_object(flag: str, text: str) -> dict[str, Any]:

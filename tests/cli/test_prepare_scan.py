@@ -39,6 +39,16 @@ def test_folder_is_complete(prepared: Path) -> None:
     assert record["vocabulary"] == {"src": 17, "tgt": 10}
 
 
+def test_the_last_lines_of_the_official_file(tmp_path: Path, compgen_data: Path) -> None:
+    result = run("addjump", tmp_path / "scan", "--valid=last20", f"--from={compgen_data}")
+    assert result.returncode == 0, result.stderr
+    file = compgen_data / "scan" / "add_prim_split" / "tasks_train_addprim_jump.txt"
+    commands = [line.split(" OUT: ")[0].removeprefix("IN: ") for line in file.open()]
+    raw = tmp_path / "scan" / "raw"
+    found = [(raw / f"{part}.src").read_text().splitlines() for part in ("train", "valid")]
+    assert found == [commands[:-2934], commands[-2934:]]
+
+
 def test_fairseq_reads_it_back(prepared: Path) -> None:
     from fairseq.data import Dictionary, data_utils
 
@@ -110,6 +120,8 @@ def test_foreign_folder_is_left_alone(tmp_path: Path) -> None:
     [
         (("jumps",), 2, "invalid choice: 'jumps'"),
         (("right", "--augment", "2"), 2, "--augment is for the split addjump only"),
+        (("addjump", "--augment", "2", "--valid", "last20"), 2, "leave out --augment"),
+        (("right", "--valid", "last20"), 1, "set COMPGEN_DATA"),
         (("right", "--seed", "one"), 2, "invalid int value: 'one'"),
         (("right", "--seed"), 2, "argument --seed: expected one argument"),
         (("right", "--sed", "1"), 2, "unrecognized arguments: --sed 1"),

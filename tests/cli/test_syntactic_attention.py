@@ -45,20 +45,6 @@ def test_it_learns_a_word_by_word_code(trained, generated):
     assert sum(h == s.upper() for s, h in pairs) > 18
 
 
-def test_targets_that_are_learned_begin_with_the_start(trained, tiny_data):
-    hub = SyntacticAttentionModel.from_pretrained(
-        str(trained[0]), "checkpoint_last.pt", str(tiny_data), repeated_pairs="together"
-    )
-    start = hub.task.target_dictionary.bos()
-    for subset, begins in (("train", True), ("valid", False)):
-        hub.task.load_dataset(subset)
-        data = hub.task.dataset(subset)
-        targets = [data[i]["target"] for i in range(len(data))]
-        assert all((target[0] == start) == begins for target in targets)
-        assert [len(target) for target in targets] == data.tgt_sizes.tolist()
-        assert data.sizes[:, 1].tolist() == data.tgt_sizes.tolist()
-
-
 def test_the_alignment_is_the_words_own_order(generated):
     log, parsed = generated
     alignments = dict(re.findall(r"^A-(\d+)\t(.*)$", log, re.MULTILINE))

@@ -9,15 +9,6 @@ import pytest
 
 from compgen_fairseq.data import scan
 
-FILES = {
-    "addjump": "add_prim_split/tasks_{}_addprim_jump.txt",
-    "addturnleft": "add_prim_split/tasks_{}_addprim_turn_left.txt",
-    "right": "template_split/tasks_{}_template_right.txt",
-    "opposite_right": "template_split/tasks_{}_template_opposite_right.txt",
-    "around_right": "template_split/tasks_{}_template_around_right.txt",
-    "jump_around_right": "template_split/tasks_{}_template_jump_around_right.txt",
-    "length": "length_split/tasks_{}_length.txt",
-}
 SIZES = {
     "addjump": (14670, 7706),
     "addturnleft": (21890, 1208),
@@ -103,8 +94,9 @@ def test_rule_sizes(name: str) -> None:
 
 @pytest.mark.parametrize("name", scan.RULES)
 def test_rules_give_the_publishers_splits(name: str, official: Path) -> None:
-    for part, pairs in scan.split(name)._asdict().items():
-        assert Counter(pairs) == Counter(scan.read_official(official / FILES[name].format(part)))
+    published = scan.split(name, official, published=True)
+    for pairs, lines in zip(scan.split(name), published, strict=True):
+        assert Counter(pairs) == Counter(lines)
 
 
 @pytest.mark.parametrize("n", [1, 2, 4, 8, 16, 32])
@@ -187,6 +179,12 @@ def test_hold_out_has_the_papers_sizes(name: str, size: int) -> None:
     assert [pair for pair in test if pair in set(chosen)] == chosen
     assert scan.hold_out(test) == (chosen, others)
     assert scan.hold_out(test, seed=2)[0] != chosen
+
+
+def test_hold_out_of_the_last() -> None:
+    train = scan.split("addjump").train
+    chosen, others = scan.hold_out(train, seed=None)
+    assert others + chosen == train and len(chosen) == len(train) // 5
 
 
 @pytest.mark.parametrize("size", [-1, 0, 2, 3])

@@ -29,6 +29,7 @@ VARIANTS = {
     "sequential-semantics": {"sequential_semantics": True},
     "syntax-action": {"syntax_action": True},
     "semantic-mlp": {"semantic_mlp": True},
+    "semantic-relu": {"semantic_mlp": True, "semantic_relu": True},
     "own": {"marker_meanings": "own"},
     "scaled": {"scaled_attention": True},
     "all": {"sequential_semantics": True, "syntax_action": True, "semantic_mlp": True},
@@ -38,7 +39,6 @@ CRITERIONS = (
     LabelSmoothedCrossEntropyCriterion,
     StructuralCrossEntropyCriterion,
 )
-BOS = TASK.source_dictionary.bos()
 every_variant = pytest.mark.parametrize("variant", VARIANTS)
 
 
@@ -83,17 +83,24 @@ def test_words_of_a_class_have_one_syntax_and_their_own_meanings():
     assert torch.equal(again.encoder(same)["roles"], model.encoder(same)["roles"])
 
 
-def test_markers_mean_start_and_end_and_words_all_else():
+def test_markers_mean_the_end_and_words_all_else():
     """What attention to one place alone would write, beside the same weights with free markers."""
     free, model = build(), build("own")
-    said, meant = (one.decoder.output(meanings(one, 5, 6, 7)) for one in (free, model))
-    bias = model.decoder.output[-1].bias
-    words = torch.ones(len(bias), dtype=torch.bool)
-    words[[BOS, EOS]] = False
+    said, meant = (one.decoder.output_layer(meanings(one, 5, 6, 7)) for one in (free, model))
+    bias = model.decoder.output.bias
+    words = torch.arange(len(bias)) != EOS
     torch.testing.assert_close(meant[1:-1, words], said[1:-1, words])
-    torch.testing.assert_close(meant[1:-1, ~words], bias[~words].expand(3, 2))
-    torch.testing.assert_close(meant[[0, -1]][:, ~words], said[[0, -1]][:, ~words])
+    torch.testing.assert_close(meant[1:-1, EOS], bias[EOS].expand(3))
+    torch.testing.assert_close(meant[[0, -1], EOS], said[[0, -1], EOS])
     torch.testing.assert_close(meant[[0, -1]][:, words], bias[words].expand(2, -1))
+
+
+def test_a_checkpoint_that_writes_the_start_is_refused():
+    model = build()
+    state = model.state_dict()
+    state["decoder.output.0.weight"] = state.pop("decoder.output.weight")
+    with pytest.raises(ValueError, match=r"writes a start marker .*: train it again"):
+        build().load_state_dict(state)
 
 
 def test_another_task_cannot_hand_in_classes():
@@ -121,10 +128,9 @@ def test_output_of_a_toy_by_hand():
     steps = torch.tensor([[2, 1, 3, 4, 0]])  # positions in <s> 5 6 7 </s>
     chosen = torch.eye(5)[steps]
     model.decoder.syntax.forward = lambda *_: chosen
-    start_first = torch.tensor([[EOS, BOS, 7, 7, 7]])
-    logits, extra = model.decoder(start_first, encoder_out=encoded)
-    words = torch.tensor([6, 5, 7, EOS, BOS])
-    (layer,) = model.decoder.output
+    logits, extra = model.decoder(torch.tensor([[EOS, 7, 7, 7, 7]]), encoder_out=encoded)
+    words = torch.tensor([6, 5, 7, EOS, TASK.source_dictionary.bos()])
+    layer = model.decoder.output
     expected = model.encoder.semantics.weight[words] @ layer.weight.t() + layer.bias
     torch.testing.assert_close(logits[0], expected)
     assert extra["attn"][0][0].argmax(-1)[:4].tolist() == [1, 0, 2, 3]
@@ -146,26 +152,6 @@ def test_a_sentence_does_not_see_its_neighbours(variant, left_pad_source, left_p
         attention = extra["attn"][0][row, kept]
         torch.testing.assert_close(attention[:, words], own["attn"][0][0])
         assert attention[:, ~words].eq(0).all()
-
-
-@pytest.mark.parametrize("left_pad_target", [False, True])
-@every_variant
-def test_a_start_that_is_not_written_is_a_step_taken_unseen(variant, left_pad_target):
-    """The training set's targets begin with ``<s>``; no other ones do."""
-    model = build(variant)
-    inputs = batch(LENGTHS, left_pad_target=left_pad_target)["net_input"]
-    unseen, extra = model(**inputs)
-    rows = []
-    for row in inputs["prev_output_tokens"]:
-        first = row.tolist().index(EOS) + 1
-        rows.append(torch.cat([row[:first], torch.tensor([BOS]), row[first:]]))
-    written, all_extra = model(inputs["src_tokens"], None, torch.stack(rows))
-    for i, row in enumerate(inputs["prev_output_tokens"]):
-        keep = row.ne(PAD)
-        said = rows[i].ne(PAD)
-        torch.testing.assert_close(written[i, said][1:], unseen[i, keep])
-        attention = all_extra["attn"][0][i, said][1:]
-        torch.testing.assert_close(attention, extra["attn"][0][i, keep])
 
 
 def test_the_previous_target_is_not_read():
@@ -208,9 +194,9 @@ def test_a_step_does_only_its_own_work(monkeypatch):
     for length in (1, 2, 3):
         prefix = torch.full((1, length), EOS)
         model.decoder(prefix, encoder_out=encoded, incremental_state=state)
-        assert len(calls) == 1 + length  # one for the start
+        assert len(calls) == length
     model.decoder(prefix, encoder_out=encoded)
-    assert len(calls) == 8
+    assert len(calls) == 6
 
 
 @every_variant
@@ -219,7 +205,7 @@ def test_greedy_search_is_the_argmax_of_one_pass(variant):
     source, ends = sample["net_input"]["src_tokens"], set()
     search = SequenceGenerator([model], TASK.target_dictionary, beam_size=1, max_len_b=9)
     for _ in range(4):
-        model.decoder.output[-1].bias.data[EOS] += 1.0  # sentences end sooner and sooner
+        model.decoder.output.bias.data[EOS] += 1.0  # sentences end sooner and sooner
         scores = model(source, None, torch.full((4, 10), EOS))[0].log_softmax(-1)
         allowed = scores.clone()
         allowed[..., PAD] = allowed[:, 0, EOS] = -torch.inf  # as fairseq has it
@@ -327,6 +313,7 @@ def test_features_and_output_layer_make_the_logits():
         ({"decoder_layers": 0}, "--encoder-layers and --decoder-layers are at least 1"),
         ({"encoder_hidden_size": 7}, "--encoder-hidden-size must be even"),
         ({"sequential_semantics": True, "semantic_dim": 9}, "--semantic-dim must be even"),
+        ({"semantic_relu": True}, "--semantic-relu goes with --semantic-mlp"),
         ({"marker_meanings": "own", "syntax_action": True}, "goes with the paper's output layer"),
         ({"marker_meanings": "own", "semantic_mlp": True}, "leave out --syntax-action and"),
     ],
@@ -352,4 +339,4 @@ def test_the_papers_best_sizes():
     assert shapes["encoder.syntax.first.forwards.weight_hh_l0"] == (4 * 100, 100)
     assert shapes["encoder.syntax.layers.0.backwards.weight_ih_l0"] == (4 * 200, 200)
     assert shapes["decoder.syntax.layers.0.weight_hh"] == (4 * 400, 400)
-    assert shapes["decoder.output.0.weight"] == (16, 120)
+    assert shapes["decoder.output.weight"] == (16, 120)
