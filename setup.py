@@ -51,6 +51,7 @@ setup(
             "compgen-cter=compgen_fairseq.cli.cter:main",
             "compgen-prototypes=compgen_fairseq.cli.prototypes:main",
             "compgen-report=compgen_fairseq.cli.report:main",
+            "compgen-results=compgen_fairseq.cli.results:main",
             "compgen-codes=compgen_fairseq.cli.codes:main",
             "compgen-analyze=compgen_fairseq.cli.analyze:main",
             "compgen-sememes=compgen_fairseq.cli.sememes:main",

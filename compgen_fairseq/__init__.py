@@ -3,8 +3,12 @@
 import sys
 from pathlib import Path
 
-# Two commands read nothing but text: they start in a second, without PyTorch and fairseq.
-if not {Path(word).name for word in sys.argv[:1]} & {"compgen-cter", "compgen-report"}:
+# Some commands read nothing but text: they start in a second, without PyTorch and fairseq.
+if not {Path(word).name for word in sys.argv[:1]} & {
+    "compgen-cter",
+    "compgen-report",
+    "compgen-results",
+}:
     from compgen_fairseq import compat
 
     compat.apply()

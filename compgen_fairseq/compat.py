@@ -20,6 +20,10 @@ logging.getLogger("fairseq.tasks.text_to_speech").setLevel(logging.WARNING)
 
 from fairseq.data import data_utils  # noqa: E402
 from fairseq.tasks import FairseqTask  # noqa: E402
+from fairseq.trainer import Trainer  # noqa: E402
+from omegaconf import OmegaConf  # noqa: E402
+
+from compgen_fairseq.reporting.provenance import Record  # noqa: E402
 
 
 def apply() -> None:
@@ -27,6 +31,7 @@ def apply() -> None:
     keep_the_last_batch()
     resume_with_the_same_batches()
     trust_what_checkpoints_hold()
+    record_runs()
     say_errors_in_sentences()
 
 
@@ -103,6 +108,49 @@ def trust_what_checkpoints_hold() -> None:
     counts = [type(np.dtype(np.int64)), type(np.dtype(np.float64))]
     torch.serialization.add_safe_globals(
         [argparse.Namespace, rebuild_array, np.ndarray, np.dtype, *counts]
+    )
+
+
+def record_runs() -> None:
+    """Let every training, of whatever task, keep ``RUN.json`` beside its checkpoints.
+
+    It is written when an epoch begins and when a checkpoint is saved.
+    """
+    for name in ("begin_epoch", "save_checkpoint"):
+        if not hasattr(getattr(Trainer, name), "__wrapped__"):
+            setattr(Trainer, name, _recorded(getattr(Trainer, name)))
+
+
+def _recorded(method: Callable[..., Any]) -> Callable[..., Any]:
+    @functools.wraps(method)
+    def record(self: Trainer, *args: Any, **kwargs: Any) -> Any:
+        result = method(self, *args, **kwargs)
+        if self.is_data_parallel_master:
+            if not hasattr(self, "run_record"):
+                self.run_record = _new_record(self)
+            parameters = sum(p.numel() for p in self.model.parameters())
+            self.run_record.save(self.get_num_updates(), parameters)
+        return result
+
+    return record
+
+
+def _new_record(trainer: Trainer) -> Record:
+    config = trainer.cfg
+    if OmegaConf.is_config(config):
+        config = OmegaConf.to_container(config, resolve=True, enum_to_str=True)
+    sections = {name: options for name, options in config.items() if isinstance(options, dict)}
+    elsewhere = {name for options in sections.values() for name in options} | set(config)
+    for name, options in config.items():  # an old kind of model has all options as its own
+        if isinstance(options, argparse.Namespace):
+            own = {k: v for k, v in vars(options).items() if k not in elsewhere}
+            sections[name] = {"_name": getattr(options, "arch", None), **own}
+    return Record(
+        Path(config["checkpoint"]["save_dir"]),
+        sections,
+        trainer.get_num_updates(),
+        [torch.cuda.get_device_name()] if trainer.cuda else [],
+        config["distributed_training"]["distributed_world_size"],
     )
 
 

@@ -1,11 +1,9 @@
 """Reads what the folder of one trained and evaluated run says: settings, data, time, scores."""
 
-import ast
 import hashlib
 import json
 import re
 from dataclasses import dataclass, field
-from itertools import pairwise
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -16,10 +14,6 @@ DATA = "data"  # stands among the settings for the fingerprint of the data
 # The numbers of a score file that are scores; "score" is the metric's own.
 NUMBERS = {"cter": ("instance", "aggregate"), "cogs": ("score", "lexical", "structural", "macro")}
 LOWER_IS_BETTER = ("cter",)
-
-CONFIGURATION = re.compile(r"fairseq_cli\.train\b.*?(\{'_name': .*\})$", re.MULTILINE)
-UPDATES = re.compile(r"num_updates[ =](\d+)")
-WALL = re.compile(r"(?<!_)wall[ =](\d+)")  # in seconds; fairseq carries it over when it resumes
 
 # What a run's scores can depend on, by section of fairseq's configuration. Of `common` and
 # `checkpoint` these options count; of the other sections every option but those below.
@@ -38,12 +32,6 @@ UNCOUNTED = {
     *("data", "dataset_impl", "num_workers", "data_buffer_size", "max_tokens_valid"),
     *("batch_size_valid", "gen_subset", "num_shards", "shard_id", "eval_bleu_print_samples"),
 }
-NEEDED = (
-    ("common", "seed"),
-    ("task", "data"),
-    ("optimization", "update_freq"),
-    ("distributed_training", "distributed_world_size"),
-)
 
 
 class ReportError(ValueError):
@@ -89,6 +77,7 @@ class Run:
         machine: what it ran on, as far as that is recorded.
         data: the data's folder, as it was given to the training.
         prepared: what the data's ``PREPARED.json`` says.
+        record: what ``RUN.json`` says.
     """
 
     path: Path
@@ -98,14 +87,15 @@ class Run:
     updates: int
     minutes: float
     scores: dict[ScoreName, Score]
-    command: str = provenance.UNKNOWN
-    machine: str = provenance.UNKNOWN
+    command: str = "not recorded"
+    machine: str = "not recorded"
     data: Path = Path()
     prepared: dict[str, Any] = field(default_factory=dict)
+    record: dict[str, Any] = field(default_factory=dict)
 
 
 def read_run(path: Path | str, may_differ: frozenset[str] = frozenset()) -> Run:
-    """Read the folder of a run: ``train.log``, the score files and ``PREPARED.json``.
+    """Read the folder of a run: ``RUN.json``, the score files and ``PREPARED.json``.
 
     Args:
         path: the folder that the recipes' train.sh and evaluate.sh wrote to.
@@ -116,34 +106,41 @@ def read_run(path: Path | str, may_differ: frozenset[str] = frozenset()) -> Run:
             settings.
     """
     path = Path(path)
-    log_path = path / "train.log"
-    log = _text(log_path)
-    updates = [int(n) for n in UPDATES.findall(log)]
-    if not updates:
-        raise ReportError(f"{log_path}: it shows no updates, so nothing was trained")
-    configurations = _configurations(log, log_path)
-    first, last = settings(configurations[0]), settings(configurations[-1])
+    file = path / provenance.FILE
+    record = _json(file)
+    try:
+        sessions = record["sessions"]
+        first, last = (settings(sessions[i]["settings"]) for i in (0, -1))
+        seed = int(sessions[-1]["settings"]["common"]["seed"])
+        data = Path(str(sessions[-1]["settings"]["task"]["data"]).partition(":")[0])
+        minutes = sum(session["minutes"] for session in sessions)
+        updates = record["updates"]
+        commands, machines = (
+            "; then ".join(dict.fromkeys(tell(session) for session in sessions))
+            for tell in (lambda s: s["command"], lambda s: provenance.machine(s["machine"]))
+        )
+    except (LookupError, TypeError, ValueError):
+        raise ReportError(f"{file}: it is no record of a training") from None
     option = next((n for n in differences(first, last) if not named(n, may_differ)), None)
     if option:
         raise ReportError(
             f"{path} was resumed with another {short(option)} ({first.get(option)}, then "
             f"{last.get(option)}); if that is meant, say --allow-differences {short(option)}"
         )
-    seed = int(configurations[-1]["common"]["seed"])
-    data = Path(str(configurations[-1]["task"]["data"]).partition(":")[0])
     prepared = _prepared(path, data)
     return Run(
         path=path,
         label=_label(path, seed),
         seed=seed,
-        settings={**last, DATA: _fingerprint(prepared)},
-        updates=max(updates),
-        minutes=int((WALL.findall(log) or [0])[-1]) / 60,
+        settings={**last, DATA: fingerprint(prepared)},
+        updates=updates,
+        minutes=minutes,
         scores=_scores(path),
-        command=provenance.commands(log),
-        machine=provenance.machines(log),
+        command=commands,
+        machine=machines,
         data=data,
         prepared=prepared,
+        record=record,
     )
 
 
@@ -198,65 +195,6 @@ def _json(path: Path) -> Any:
         raise ReportError(f"{path}: not JSON ({error})") from None
 
 
-def _configurations(log: str, path: Path) -> list[dict[str, Any]]:
-    """The configuration of each start that got on with the training."""
-    starts = list(CONFIGURATION.finditer(log))
-    stretches = pairwise([*(start.start() for start in starts), len(log)])
-    found = [
-        start[1]
-        for start, (begin, end) in zip(starts, stretches, strict=True)
-        if UPDATES.search(log, begin, end)
-    ]
-    if not found:
-        raise ReportError(f"{path}: it has no configuration, so it is no log of fairseq-train")
-    try:
-        return [_parse(text) for text in found]
-    except (SyntaxError, LookupError, TypeError):
-        raise ReportError(f"{path}: its configuration cannot be read") from None
-
-
-def _parse(text: str) -> dict[str, Any]:
-    """Read a configuration as fairseq prints it: a dictionary in which choices lack quotes.
-
-    An older kind of model has all options of the run as its own, as a ``Namespace``; those that
-    stand in another section count there.
-    """
-    configuration: dict[str, Any] = {}
-    tree = ast.parse(text, mode="eval").body
-    if not isinstance(tree, ast.Dict):
-        raise TypeError
-    namespaces = set()
-    for key, node in zip(tree.keys, tree.values, strict=True):
-        section = _value(key)
-        if isinstance(node, ast.Dict):
-            pairs = zip(map(_value, node.keys), node.values, strict=True)
-            configuration[section] = {name: _value(value) for name, value in pairs}
-        elif isinstance(node, ast.Call):
-            options = {str(word.arg): _value(word.value) for word in node.keywords}
-            configuration[section] = options
-            namespaces.add(section)
-    elsewhere = {
-        name
-        for section, options in configuration.items()
-        if section not in namespaces
-        for name in options
-        if name != "_name"
-    } | configuration.keys()
-    for section in namespaces:
-        options = configuration[section]
-        configuration[section] = {n: options[n] for n in options if n not in elsewhere}
-    for section, option in NEEDED:
-        configuration[section][option]  # a LookupError if it is not there
-    return configuration
-
-
-def _value(node: ast.expr | None) -> Any:
-    try:
-        return ast.literal_eval(node)  # type: ignore[arg-type]
-    except ValueError:
-        return ast.unparse(node)  # type: ignore[arg-type]
-
-
 def _label(path: Path, seed: int) -> str:
     """``sal-brown`` for ``runs/sal-brown.1`` and ``runs/sal-brown/seed1`` of seed 1."""
     folder = path.resolve()
@@ -279,7 +217,7 @@ def _prepared(path: Path, data: Path) -> dict[str, Any]:
     )
 
 
-def _fingerprint(prepared: dict[str, Any]) -> str:
+def fingerprint(prepared: dict[str, Any]) -> str:
     """Twelve hexadecimal digits of the checksums of the data."""
     return hashlib.sha256(json.dumps(prepared["sha256"], sort_keys=True).encode()).hexdigest()[:12]
 

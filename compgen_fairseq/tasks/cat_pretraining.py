@@ -15,7 +15,6 @@ from compgen_fairseq.data.sememes import Annotations
 from compgen_fairseq.data.sentence_pairs import SentencePairDataset
 from compgen_fairseq.data.word_sememes import WordSememes
 from compgen_fairseq.models.sq_config import option
-from compgen_fairseq.reporting import provenance
 
 logger = logging.getLogger(__name__)
 
@@ -88,8 +87,6 @@ class CATPretrainingTask(FairseqTask):
         Raises:
             FileNotFoundError: it is not there.
         """
-        if split == "train":
-            provenance.log_start()
         path = str(Path(self.cfg.data, split))
         sentences = data_utils.load_indexed_dataset(path, self.dictionary, combine=combine)
         if sentences is None:

@@ -18,7 +18,6 @@ from fairseq.tasks import register_task
 from fairseq.tasks.translation import TranslationConfig, TranslationTask
 from torch import Tensor
 
-from compgen_fairseq.reporting import provenance
 from compgen_fairseq.scoring import cter
 from compgen_fairseq.scoring.exact_match import ExactMatch, exact_match
 from compgen_fairseq.tasks import eval_cter, prototype_hook
@@ -109,8 +108,6 @@ class CompgenTranslationTask(prototype_hook.PrototypeStages, TranslationTask):
     def load_dataset(
         self, split: str, epoch: int = 1, combine: bool = False, **kwargs: Any
     ) -> None:
-        if split == self.cfg.train_subset:
-            provenance.log_start()
         super().load_dataset(split, epoch=epoch, combine=combine, **kwargs)
         if self.cfg.repeated_pairs == "spread" and split == self.cfg.train_subset:
             self.datasets[split] = SpreadRepeatsDataset(self.datasets[split])

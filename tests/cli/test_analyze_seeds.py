@@ -12,17 +12,17 @@ from compgen_fairseq.cli.analyze import main
 @pytest.fixture
 def runs(tiny_model, tmp_path) -> list[str]:
     """The tiny run as if with four seeds, two of which had another dropout."""
-    log = (tiny_model / "train.log").read_text()
+    record = (tiny_model / "RUN.json").read_text()
     folders = []
     for seed, (label, score) in enumerate(
         [("plain", 20.0), ("plain", 90.0), ("noisy", 99.0), ("noisy", 100.0)], start=1
     ):
         folder = tmp_path / f"{label}.{seed}"
         folder.mkdir()
-        changed = log.replace("'seed': 1,", f"'seed': {seed},")
+        changed = record.replace('"seed": 1,', f'"seed": {seed},')
         if label == "noisy":
-            changed = changed.replace("'clip_norm': ", "'clip_norm': 1")
-        (folder / "train.log").write_text(changed)
+            changed = changed.replace('"clip_norm": ', '"clip_norm": 1')
+        (folder / "RUN.json").write_text(changed)
         prepared = {"command": "prepare/tiny.sh DEST", "pairs": {"test": 37}, "sha256": {"a": "0a"}}
         (folder / "PREPARED.json").write_text(json.dumps(prepared))
         signature = {"metric": "exact_match", "score": score, "signature": "metric:exact_match"}

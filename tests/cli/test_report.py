@@ -13,10 +13,12 @@ import pytest
 from compgen_fairseq.cli import compare, report, score
 
 
-def evaluated(folder: Path, log: str, generated: Path, capsys) -> Path:
+def evaluated(folder: Path, trained: Path, generated: Path, capsys, seed: int = 1) -> Path:
     """A run's folder as the recipes leave it."""
     folder.mkdir(parents=True)
-    (folder / "train.log").write_text(log)
+    shutil.copy(trained / "train.log", folder)
+    record = (trained / "RUN.json").read_text()
+    (folder / "RUN.json").write_text(record.replace('"seed": 1,', f'"seed": {seed},'))
     prepared = {"command": "prepare/tiny.sh DEST", "pairs": {"test": 37}, "sha256": {"a": "0a"}}
     (folder / "PREPARED.json").write_text(json.dumps(prepared))
     assert score.main([str(generated), "--json"]) == 0
@@ -30,23 +32,15 @@ def evaluated(folder: Path, log: str, generated: Path, capsys) -> Path:
 @pytest.fixture
 def runs(tiny_model, tiny_log, tmp_path, capsys) -> list[str]:
     """The tiny run as if with the seeds 1 and 3: its log, its data's checksums and its scores."""
-    log = (tiny_model / "train.log").read_text()
     return [
-        str(
-            evaluated(
-                tmp_path / f"plain.{seed}",
-                log.replace("'seed': 1,", f"'seed': {seed},"),
-                tiny_log,
-                capsys,
-            )
-        )
+        str(evaluated(tmp_path / f"plain.{seed}", tiny_model, tiny_log, capsys, seed))
         for seed in (1, 3)
     ]
 
 
 @pytest.fixture(scope="module")
-def other_model(tmp_path_factory, tiny_data, plugin, tiny_training, run) -> tuple[str, Path]:
-    """SQ-Transformer on the tiny data: what its training printed, and the log of its test set."""
+def other_model(tmp_path_factory, tiny_data, plugin, tiny_training, run) -> tuple[Path, Path]:
+    """SQ-Transformer on the tiny data: the folder of its training, and the log of its test set."""
     folder = tmp_path_factory.mktemp("other")
     sizes = {"layers": 1, "ffn-embed-dim": 32, "attention-heads": 2, "predictor-layers": 1}
     log = run(
@@ -62,7 +56,8 @@ def other_model(tmp_path_factory, tiny_data, plugin, tiny_training, run) -> tupl
     checkpoint = folder / "checkpoint_last.pt"
     generated = folder / "generate.log"
     generated.write_text(run("fairseq_cli.generate", tiny_data, *plugin, "--path", checkpoint))
-    return log, generated
+    (folder / "train.log").write_text(log)
+    return folder, generated
 
 
 def test_markdown(runs, tiny_log, capsys):
@@ -100,14 +95,14 @@ def test_errors_are_one_sentence_and_leave_nothing(runs, tmp_path, capsys):
 
     out = tmp_path / "report.md"
     assert "the same settings and the same seed, 1\n" in message(*runs, runs[0], "--out", str(out))
-    assert f"{tmp_path / 'no'}/train.log: No such file" in message(str(tmp_path / "no"))
+    assert f"{tmp_path / 'no'}/RUN.json: No such file" in message(str(tmp_path / "no"))
     assert not out.exists()
     out.mkdir()
     assert f"{out}: Is a directory" in message(*runs, "--out", str(out))
     assert not list(tmp_path.glob(".report*"))
 
-    log = Path(runs[1], "train.log")
-    log.write_text(re.sub(r"'max_tokens': 200\b", "'max_tokens': 300", log.read_text()))
+    record = Path(runs[1], "RUN.json")
+    record.write_text(re.sub(r'"max_tokens": 200\b', '"max_tokens": 300', record.read_text()))
     assert "both are 'plain' but differ in max_tokens (200 and 300); " in message(*runs)
     assert report.main([*runs, "--allow-differences", "max_tokens,max_update"]) == 0
     printed = capsys.readouterr().out
@@ -115,8 +110,8 @@ def test_errors_are_one_sentence_and_leave_nothing(runs, tmp_path, capsys):
 
 
 def test_a_page_and_its_markdown(runs, other_model, tiny_log, tmp_path, capsys):
-    log, generated = other_model
-    runs.append(str(evaluated(tmp_path / "sal.1", log, generated, capsys)))
+    trained, generated = other_model
+    runs.append(str(evaluated(tmp_path / "sal.1", trained, generated, capsys)))
     page, text = tmp_path / "pages" / "report.html", tmp_path / "report.md"
     page.parent.mkdir()
     runs += ["--allow-differences", "max_epoch,updates"]

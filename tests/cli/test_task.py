@@ -1,5 +1,6 @@
 """The real fairseq commands, with the plugin, on 37 sentences and fairseq's default flags."""
 
+import json
 import os
 import re
 import socket
@@ -12,7 +13,6 @@ from fairseq import checkpoint_utils
 from fairseq.models.transformer import TransformerModel
 
 import compgen_fairseq  # noqa: F401
-from compgen_fairseq.reporting import provenance
 from compgen_fairseq.scoring import generate_log
 
 
@@ -35,12 +35,15 @@ def test_training_sees_every_pair_and_reports_exact_match(tiny_model):
     assert figures(log, "exact_match", "train") == []
 
 
-def test_the_log_tells_the_command_and_the_machine(tiny_data, tiny_model):
+def test_the_run_is_recorded(tiny_data, tiny_model):
+    record = json.loads((tiny_model / "RUN.json").read_text())
     log = (tiny_model / "train.log").read_text()
-    command = provenance.commands(log)
-    assert f" {tiny_data} " in command and " --task compgen_translation " in command
-    assert "; then" not in command  # once, however often the data is read
-    assert " cores of " in provenance.machines(log)
+    assert record["updates"] == figures(log, "num_updates", "train")[-1]
+    assert f"params: {record['parameters']:,} " in log
+    (session,) = record["sessions"]
+    assert f" {tiny_data} " in session["command"] and session["settings"]["common"]["seed"] == 1
+    assert session["settings"]["model"]["encoder_embed_dim"] == 16
+    assert session["cpu_minutes"] > 0 and session["minutes"] > 0
 
 
 def test_generate_loses_no_sentence_and_agrees_with_validation(tiny_data, tiny_model, tiny_log):

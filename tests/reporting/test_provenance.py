@@ -1,44 +1,47 @@
-"""The command and the machine of a training in its log."""
+"""RUN.json: written when a training starts, and added to when it resumes."""
 
-import logging
+import json
 import os
+import subprocess
 import sys
+from pathlib import Path
 
-from compgen_fairseq.reporting import provenance
+import pytest
 
-GPU = (
-    "2026-11-21 19:17:05 | INFO | fairseq.utils | rank   {}: capabilities =  9.0  ; "
-    "total memory = 79.109 GB ; name = NVIDIA H100 80GB HBM3                   \n"
-)
+from compgen_fairseq.cli.output import OutputError
+from compgen_fairseq.reporting.provenance import Record, machine, revision, this_machine
+
+SETTINGS = {"common": {"seed": 1}}
 
 
-def test_what_is_logged_is_read(tmp_path, monkeypatch, caplog):
+def test_sessions_add_up_and_a_fresh_start_begins_anew(tmp_path, monkeypatch):
     monkeypatch.setattr(sys, "argv", ["/bin/fairseq-train", "my data", "--betas", "(0.9,0.98)"])
-    provenance.log_start.cache_clear()
-    with caplog.at_level(logging.INFO):
-        provenance.log_start()
-        provenance.log_start()
-    assert len(caplog.records) == 2  # once per process
-    log = "".join(f"19:17:05 | INFO | x | {record.getMessage()}\n" for record in caplog.records)
-    assert provenance.commands(log) == "fairseq-train 'my data' --betas '(0.9,0.98)'"
+    Record(tmp_path, SETTINGS, 0).save(0, 7)
+    Record(tmp_path, SETTINGS, 40).save(90, 8)
+    found = json.loads((tmp_path / "RUN.json").read_text())
+    assert (found["updates"], found["parameters"]) == (90, 8)
+    first, second = found["sessions"]
+    assert (first["from_update"], second["from_update"]) == (0, 40)
+    assert first["command"] == "fairseq-train 'my data' --betas '(0.9,0.98)'"
+    assert first["settings"] == SETTINGS and first["versions"]["torch"]
+    assert second["cpu_minutes"] >= 0 and second["minutes"] >= 0
+    Record(tmp_path, SETTINGS, 0).save(1, 8)
+    assert len(json.loads((tmp_path / "RUN.json").read_text())["sessions"]) == 1
+    with pytest.raises(OutputError, match=r"none/RUN\.json: No such file"):
+        Record(tmp_path / "none", SETTINGS, 0).save(0, 0)
+
+
+def test_the_machine_in_words(monkeypatch):
+    monkeypatch.setenv("OMP_NUM_THREADS", "3")
     cores = len(os.sched_getaffinity(0))
-    assert provenance.machines(log).startswith(f"{cores} cores of ")
+    said = machine(this_machine(["NVIDIA H100"], 2))
+    assert said.startswith(f"NVIDIA H100, {cores} cores of ")
+    assert said.endswith(", OMP_NUM_THREADS 3, 2 processes")
 
 
-def test_gpus_are_those_that_fairseq_lists():
-    log = (
-        GPU.format(0) + GPU.format(1) + "| INFO | x | machine | 8 cores of a CPU\n" + GPU.format(0)
-    )
-    assert provenance.machines(log) == "2 x NVIDIA H100 80GB HBM3, 8 cores of a CPU"
-
-
-def test_each_command_of_a_resumed_run_counts_once():
-    log = "".join(f"| command | fairseq-train --max-update {n}\n" for n in (9, 9, 12))
-    assert (
-        provenance.commands(log)
-        == "fairseq-train --max-update 9; then fairseq-train --max-update 12"
-    )
-
-
-def test_what_is_not_there_is_not_recorded():
-    assert provenance.commands("| INFO | x |") == provenance.machines("") == "not recorded"
+def test_the_revision_is_this_repository_s():
+    words = ["git", "-C", str(Path(__file__).parent), "rev-parse", "HEAD"]
+    done = subprocess.run(words, capture_output=True, text=True)
+    if done.returncode:
+        pytest.skip("this is no clone")
+    assert str(revision()).removesuffix("-dirty") == done.stdout[:12]

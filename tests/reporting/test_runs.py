@@ -2,6 +2,7 @@
 
 import json
 import re
+import shutil
 from pathlib import Path
 
 import pytest
@@ -18,16 +19,9 @@ from compgen_fairseq.reporting.runs import (
 EXACT = {"metric": "exact_match", "score": 50.0, "correct": 1, "total": 2, "signature": "m:e|n:2"}
 
 
-class Choice(str):
-    """A choice as fairseq prints it: without quotes."""
-
-    __repr__ = str.__str__
-
-
-def configuration(**changes: object) -> str:
-    """The line in which fairseq-train prints its options; ``changes`` replace some."""
-    sections = {
-        "_name": None,
+def session(minutes: float = 2, **changes: object) -> dict[str, object]:
+    """One start of a training; ``changes`` replace some of its options."""
+    sections: dict[str, dict[str, object]] = {
         "common": {"_name": None, "seed": 1, "cpu": True, "fp16": False, "log_interval": 100},
         "distributed_training": {"distributed_world_size": 1, "distributed_port": -1},
         "dataset": {"max_tokens": 1024, "batch_size": None, "num_workers": 1},
@@ -38,31 +32,31 @@ def configuration(**changes: object) -> str:
         },
         "generation": {"beam": 5},
         "model": {
-            **{"_name": "sq_transformer", "dropout": 0.3, "attention": Choice("sal")},
+            **{"_name": "sq_transformer", "dropout": 0.3, "attention": "sal"},
             **{"encoder_layers": 2, "quantizer": None},
         },
         "task": {"_name": "compgen_translation", "data": "data-bin/none"},
         "criterion": {"_name": "structural_cross_entropy"},
-        "bpe": None,
     }
-    for options in filter(None, sections.values()):
+    for options in sections.values():
         options.update({name: value for name, value in changes.items() if name in options})
-    return f"2026-11-21 03:03:35 | INFO | fairseq_cli.train | {sections}\n"
+    machine = {"cpu": "a CPU", "cores": 2, "threads": "1", "gpus": [], "processes": 1}
+    command = f"fairseq-train --dropout {changes.get('dropout', 0.3)}"
+    return {"minutes": minutes, "command": command, "machine": machine, "settings": sections}
 
 
-def progress(updates: int, wall: int) -> str:
-    numbers = f"num_updates {updates} | lr 0.003 | train_wall 1 | wall {wall}"
-    return f"2026-11-21 03:13:33 | INFO | train | epoch 001 | loss 0.02 | {numbers}\n"
+def record(*sessions: dict[str, object]) -> str:
+    return json.dumps({"updates": 90, "sessions": sessions or [session()]})
 
 
 @pytest.fixture
 def make(tmp_path):
-    """``make("sal.1", log)``: the folder of an evaluated run."""
+    """``make("sal.1", session())``: the folder of an evaluated run."""
 
-    def make(name: str = "sal.1", log: str | None = None) -> Path:
+    def make(name: str = "sal.1", *sessions: dict[str, object]) -> Path:
         folder = tmp_path / name
         folder.mkdir(parents=True)
-        (folder / "train.log").write_text(log or configuration() + progress(90, 120))
+        (folder / "RUN.json").write_text(record(*sessions))
         (folder / "PREPARED.json").write_text('{"sha256": {"dict.src.txt": "0a"}}')
         (folder / "test.best.json").write_text(json.dumps(EXACT))
         return folder
@@ -70,10 +64,12 @@ def make(tmp_path):
     return make
 
 
-def test_a_log_of_fairseq_train(tiny_model, make):
-    log = (tiny_model / "train.log").read_text()
-    run = read_run(make("plain.1", log))
+def test_the_record_of_a_training(tiny_model, make):
+    folder = make("plain.1")
+    shutil.copy(tiny_model / "RUN.json", folder)
+    run = read_run(folder)
     assert (run.label, run.seed) == ("plain", 1)
+    log = (tiny_model / "train.log").read_text()
     assert run.updates == max(map(int, re.findall(r"num_updates[ =](\d+)", log))) > 8
     assert 0 < run.minutes < 60
     expected = {
@@ -86,6 +82,7 @@ def test_a_log_of_fairseq_train(tiny_model, make):
         **{"model.encoder_embed_dim": 16, "checkpoint.best_checkpoint_metric": "exact_match"},
     }
     assert {name: run.settings.get(name) for name in expected} == expected
+    assert "model.seed" not in run.settings  # an old kind of model has every option as its own
     options = {name.rpartition(".")[2] for name in run.settings}
     assert not options & {
         "seed",
@@ -101,8 +98,7 @@ def test_a_log_of_fairseq_train(tiny_model, make):
 def test_seeds_paths_logging_and_devices_are_no_settings(make):
     one = read_run(make())
     changes = {"seed": 22, "save_dir": "x", "cpu": False, "log_interval": 1, "num_workers": 8}
-    log = configuration(**changes, distributed_port=99, beam=1) + progress(90, 7)
-    other = read_run(make("sal.22", log))
+    other = read_run(make("sal.22", session(7, **changes, distributed_port=99, beam=1)))
     assert (
         other.seed == 22
         and other.label == "sal"
@@ -114,31 +110,26 @@ def test_seeds_paths_logging_and_devices_are_no_settings(make):
 @pytest.mark.parametrize(
     "change",
     [
-        *({"dropout": 0.1}, {"attention": Choice("srl")}, {"quantizer": Choice("vq")}),
+        *({"dropout": 0.1}, {"attention": "srl"}, {"quantizer": "vq"}),
         *({"max_update": 91}, {"lr": [0.1]}, {"fp16": True}, {"best_checkpoint_metric": "bleu"}),
         {"finetune_from_model": "runs/stage1.1/checkpoint_best.pt"},
     ],
 )
 def test_what_can_change_a_score_is_a_setting(change, make):
-    one, other = read_run(make()), read_run(make("b", configuration(**change) + progress(90, 1)))
+    one, other = read_run(make()), read_run(make("b", session(**change)))
     assert list(map(short, differences(one.settings, other.settings))) == list(change)
 
 
 def test_workers_count_like_accumulated_steps(make):
-    accumulated = read_run(make("a", configuration(update_freq=[4]) + progress(9, 1)))
-    workers = read_run(make("b", configuration(distributed_world_size=4) + progress(9, 1)))
-    both = read_run(
-        make("c", configuration(distributed_world_size=2, update_freq=[2]) + progress(9, 1))
-    )
+    accumulated = read_run(make("a", session(update_freq=[4])))
+    workers = read_run(make("b", session(distributed_world_size=4)))
+    both = read_run(make("c", session(distributed_world_size=2, update_freq=[2])))
     assert accumulated.settings == workers.settings == both.settings
     assert accumulated.settings["optimization.update_freq"] == [4]
 
 
 def test_the_model_a_run_started_from_may_lie_elsewhere(make):
-    runs = [
-        read_run(make(f"b.{s}", configuration(finetune_from_model=f"a.{s}/c.pt") + progress(9, 1)))
-        for s in (1, 2)
-    ]
+    runs = [read_run(make(f"b.{s}", session(finetune_from_model=f"a.{s}/c.pt"))) for s in (1, 2)]
     assert runs[0].settings == runs[1].settings
 
 
@@ -151,14 +142,14 @@ def test_the_model_a_run_started_from_may_lie_elsewhere(make):
     ],
 )
 def test_the_label_is_the_folder_without_the_seed(folder, seed, label, make):
-    assert read_run(make(folder, configuration(seed=seed) + progress(9, 1))).label == label
+    assert read_run(make(folder, session(seed=seed))).label == label
 
 
 def test_the_data_are_known_by_their_checksums(make, tmp_path):
     copied = read_run(make("a"))
     data = tmp_path / "data-bin"
     data.mkdir()
-    log = configuration(data=str(data)) + progress(9, 1)
+    log = session(data=str(data))
     folder = make("b", log)
     (data / "PREPARED.json").write_text('{"sha256": {"dict.src.txt": "0b"}}')
     assert read_run(folder).settings["data"] == copied.settings["data"]  # the run's copy is first
@@ -175,34 +166,20 @@ def test_the_data_are_known_by_their_checksums(make, tmp_path):
 
 
 def test_a_resumed_run_is_one_run(make):
-    useless = configuration(dropout=0.9) + "Traceback\n"
-    first, second = progress(40, 100), progress(90, 230)
-    run = read_run(make(log=useless + configuration() + first + configuration() + second))
-    assert (run.updates, run.minutes) == (90, pytest.approx(230 / 60))
-    assert run.settings["model.dropout"] == 0.3
+    run = read_run(make("sal.1", session(40), session(50)))
+    assert (run.updates, run.minutes) == (90, 90)
+    assert run.command == "fairseq-train --dropout 0.3"
+    assert run.machine == "2 cores of a CPU, OMP_NUM_THREADS 1"
 
 
 def test_a_run_that_was_resumed_with_other_settings_is_refused(make):
-    folder = make(
-        log=configuration() + progress(40, 9) + configuration(dropout=0.1) + progress(90, 9)
-    )
+    folder = make("sal.1", session(), session(dropout=0.1))
     said = r"sal\.1 was resumed with another dropout \(0\.3, then 0\.1\); .* dropout$"
     with pytest.raises(ReportError, match=said):
         read_run(folder)
-    assert read_run(folder, frozenset({"dropout"})).settings["model.dropout"] == 0.1
-
-
-def test_options_of_an_older_kind_of_model_that_stand_elsewhere_count_there(make):
-    def log(seed):
-        model = f"Namespace(_name='lstm', seed={seed}, data='d{seed}', lr=[{seed}], dropout=0.2)"
-        return re.sub(
-            r"'model': \{.*?\}", f"'model': {model}", configuration(seed=seed)
-        ) + progress(9, 1)
-
-    one, other = read_run(make("lstm.1", log(1))), read_run(make("lstm.2", log(2)))
-    assert one.settings == other.settings and other.seed == 2
-    model = {name: value for name, value in one.settings.items() if name.startswith("model")}
-    assert model == {"model._name": "lstm", "model.dropout": 0.2}
+    run = read_run(folder, frozenset({"dropout"}))
+    assert run.settings["model.dropout"] == 0.1
+    assert run.command == "fairseq-train --dropout 0.3; then fairseq-train --dropout 0.1"
 
 
 def test_every_number_of_a_score_file_has_its_name(make):
@@ -237,14 +214,16 @@ def test_every_number_of_a_score_file_has_its_name(make):
 
 
 def test_what_cannot_be_read_is_named(make, tmp_path):
-    with pytest.raises(ReportError, match=r"none/train\.log: No such file"):
+    with pytest.raises(ReportError, match=r"none/RUN\.json: No such file"):
         read_run(tmp_path / "none")
-    with pytest.raises(ReportError, match=r"a/train\.log: it shows no updates"):
-        read_run(make("a", configuration()))
-    with pytest.raises(ReportError, match=r"b/train\.log: it has no configuration"):
-        read_run(make("b", progress(9, 1)))
-    with pytest.raises(ReportError, match=r"c/train\.log: its configuration cannot be read"):
-        read_run(make("c", configuration().replace("'seed'", "'sead'") + progress(9, 1)))
+    for wrong in ('{"sessions": []}', "[]", record({"minutes": 1})):
+        folder = make(f"a{len(wrong)}")
+        (folder / "RUN.json").write_text(wrong)
+        with pytest.raises(ReportError, match=r"RUN\.json: it is no record of a training"):
+            read_run(folder)
+    (folder / "RUN.json").write_text("{")
+    with pytest.raises(ReportError, match=r"RUN\.json: not JSON"):
+        read_run(folder)
     folder = make("d")
     (folder / "test.last.json").write_text('{"metric"')
     with pytest.raises(ReportError, match=r"d/test\.last\.json: not JSON"):

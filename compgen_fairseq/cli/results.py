@@ -1,0 +1,34 @@
+"""``compgen-results``: keeps what a run ended with as a small file, and makes tables of them."""
+
+import argparse
+import json
+import sys
+
+from compgen_fairseq.cli.output import OutputError, write
+from compgen_fairseq.reporting.results import result
+from compgen_fairseq.reporting.runs import ReportError
+
+
+def main(argv: list[str] | None = None) -> int:
+    """Write a result or the tables; return 1 if something cannot be read or written."""
+    parser = argparse.ArgumentParser(prog="compgen-results", description=__doc__)
+    commands = parser.add_subparsers(required=True, metavar="COMMAND")
+    one = commands.add_parser("write", help="the result of one finished and evaluated run")
+    one.add_argument("run", metavar="RUN", help="the folder of train.sh and evaluate.sh")
+    one.add_argument("file", metavar="FILE", help="results/DATA/SETTING/METHOD.SEED.json")
+    one.set_defaults(do=lambda args: write(args.file, _json(result(args.run))))
+    args = parser.parse_args(argv)
+    try:
+        args.do(args)
+    except (ReportError, OutputError) as error:
+        print(f"compgen-results: {error}", file=sys.stderr)
+        return 1
+    return 0
+
+
+def _json(found: object) -> str:
+    return json.dumps(found, indent=1, ensure_ascii=False) + "\n"
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,364 @@
+#!/usr/bin/env python3
+"""Reproduces tables: prepares data, trains, evaluates and records the runs that a file names.
+
+Called again it goes on: what is finished is left alone, what was interrupted resumes from its last
+checkpoint. The file may be appended to meanwhile. A run is the folder OUT/DATA/SETTING/METHOD.SEED;
+what its steps print is in *.out there, its figures in RESULT.json.
+"""
+
+import argparse
+import fcntl
+import json
+import os
+import re
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterable, Sequence
+from datetime import datetime, timedelta
+from pathlib import Path
+
+from rows import EXAMPLES, ROOT, Run, TablesError, parse
+
+PROGRESS = re.compile(r"num_updates=(\d+).*?\bwall=(\d+), time left (\d+) min")
+SECONDS_BETWEEN_LOOKS = 5
+DONE, RUNNING, FAILED, WAITING = "done", "running", "failed", "waiting"
+
+
+def _flock(file: int) -> bool:
+    """Lock a file, but for a second's patience, as :meth:`Folder.locked` looks at it."""
+    for _ in range(10):
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            return True
+        except BlockingIOError:
+            time.sleep(0.1)
+    return False
+
+
+class Folder:
+    """The folder of a run: what state it is in, and how to do it."""
+
+    def __init__(self, run: Run, out: Path):
+        self.run, self.out = run, out
+        self.path = out / run.path
+
+    def state(self) -> str:
+        if (self.path / "RESULT.json").exists():
+            return DONE
+        if self.locked():
+            return RUNNING
+        return FAILED if (self.path / "failed").exists() else WAITING
+
+    def locked(self) -> bool:
+        """Whether a process works on it: one of another call, too, as the lock dies with it."""
+        try:
+            with (self.path / "lock").open("a") as lock:
+                fcntl.flock(lock, fcntl.LOCK_SH | fcntl.LOCK_NB)
+        except FileNotFoundError:
+            return False
+        except BlockingIOError:
+            return True
+        return False
+
+    def do(self, data: Path) -> int:
+        """Do what is left of a run; the exit status. Every step skips what is there already."""
+        self.path.mkdir(parents=True, exist_ok=True)
+        data.mkdir(parents=True, exist_ok=True)
+        with (self.path / "lock").open("a") as lock:
+            if not _flock(lock.fileno()):
+                raise TablesError(f"{self.path} is being worked on already")
+            failed, row = self.path / "failed", self.path / "ROW.json"
+            failed.unlink(missing_ok=True)
+            try:
+                self._same_row(row)
+                for name, command in self.steps(data).items():
+                    self._step(name, command, lock.fileno())
+            except (TablesError, OSError) as error:
+                failed.write_text(f"{error}\n", encoding="utf-8")
+                print(f"{self.run.path} failed: {error}", file=sys.stderr)
+                return 1
+        return 0
+
+    def steps(self, data: Path) -> dict[str, list[str]]:
+        """The commands of a run by their names."""
+        run, folder = self.run, str(data / self.run.table.partition("/")[0])
+        prepare = {}
+        for script in run.prepare[:1]:  # under a lock: two runs of the same data may start at once
+            words = ["flock", f"{folder}.lock", "bash", str(ROOT / "prepare" / script)]
+            prepare = {"prepare": [*words, *run.prepare[1:], folder]}
+        recipe = EXAMPLES / run.recipe
+        return {
+            **prepare,
+            "train": ["bash", str(recipe / "train.sh"), folder, str(self.path), *run.flags],
+            "evaluate": ["bash", str(recipe / "evaluate.sh"), folder, str(self.path)],
+            "result": [
+                *(sys.executable, "-m", "compgen_fairseq.cli.results", "write"),
+                *(str(self.path), str(self.path / "RESULT.json")),
+            ],
+        }
+
+    def _same_row(self, file: Path) -> None:
+        row = json.dumps(self.run.row(), indent=1) + "\n"
+        if file.exists() and file.read_text(encoding="utf-8") != row:
+            raise TablesError(
+                f"{file} says that it was begun in another way; name another setting, or remove "
+                "the folder"
+            )
+        partial = file.with_name("ROW.json.partial")
+        partial.write_text(row, encoding="utf-8")
+        partial.replace(file)
+
+    def _step(self, name: str, command: list[str], lock: int) -> None:
+        output = self.path / f"{name}.out"
+        with output.open("w", encoding="utf-8") as file:
+            done = subprocess.run(
+                command,
+                env=self._environment(),
+                stdin=subprocess.DEVNULL,
+                stdout=file,
+                stderr=subprocess.STDOUT,
+                pass_fds=[lock],  # should this process be killed alone, the lock stays
+            )
+        if done.returncode:
+            raise TablesError(f"{name} exited with {done.returncode}; {output} says why")
+
+    def _environment(self) -> dict[str, str]:
+        """This one, with this copy of the repository before any installed one."""
+        run, old = self.run, os.environ
+
+        def value(text: str) -> str:
+            name, _, file = text[1:].partition("/")
+            folder = self.path.with_name(f"{name}.{run.seed}")
+            return str(folder / file) if text[:1] == "@" else text
+
+        return {
+            "OMP_NUM_THREADS": "1",
+            **old,
+            "PATH": os.pathsep.join([str(Path(sys.executable).parent), old.get("PATH", "")]),
+            "PYTHONPATH": os.pathsep.join(filter(None, [str(ROOT), old.get("PYTHONPATH")])),
+            **{name: value(text) for name, text in run.variables},
+            "METHOD": run.method,
+            "SEED": run.seed,
+        }
+
+    def updates(self) -> int:
+        """How far the training is, as train.out says."""
+        return self._progress()[0]
+
+    def left(self) -> float | None:
+        """Minutes left of the training, as train.out says."""
+        return self._progress()[2]
+
+    def minutes(self) -> float | None:
+        """What the whole training takes, once train.out has an estimate."""
+        _, passed, left = self._progress()
+        return None if left is None else passed + left
+
+    def _progress(self) -> tuple[int, float, float | None]:
+        try:
+            with (self.path / "train.out").open("rb") as file:
+                file.seek(max(0, os.fstat(file.fileno()).st_size - 20_000))
+                found = PROGRESS.findall(file.read().decode(errors="replace"))
+        except FileNotFoundError:
+            found = []
+        if not found:
+            return 0, 0.0, None
+        updates, wall, left = map(int, found[-1])
+        return updates, wall / 60, left
+
+
+class Queue:
+    """Runs side by side, by priority."""
+
+    def __init__(self, args: argparse.Namespace):
+        self.args = args
+        self.runs: list[Run] = []
+        self.children: dict[str, subprocess.Popen[bytes]] = {}
+        self.tried: set[str] = set()
+        self.complaint = ""
+
+    def folders(self) -> list[Folder]:
+        """The chosen runs and those they need; if the file is wrong now, as it was before.
+
+        Raises:
+            TablesError: it has been wrong from the start, or there is no such run.
+        """
+        try:
+            self.runs, self.complaint = parse(self.args.file), ""
+        except TablesError as error:
+            if not self.runs:
+                raise
+            if str(error) != self.complaint:
+                self.complaint = str(error)
+                print(f"{error}; going on with what it said before", file=sys.stderr)
+        chosen = {
+            run.path
+            for run in self.runs
+            if any(re.search(pattern, run.path) for pattern in self.args.patterns)
+        }
+        if not chosen:
+            raise TablesError(f"{self.args.file}: no run matches {' '.join(self.args.patterns)}")
+        for run in self.runs:
+            if run.path in chosen:
+                chosen.update(run.after)
+        return [Folder(run, self.args.out) for run in self.runs if run.path in chosen]
+
+    def work(self) -> int:
+        """Keep the jobs going until nothing can be started; the exit status."""
+        for folder in self.folders():
+            if not folder.locked():
+                (folder.path / "failed").unlink(missing_ok=True)
+        try:
+            while True:
+                self._reap()
+                states = {folder: self._state(folder) for folder in self.folders()}
+                running = sum(state == RUNNING for state in states.values())
+                for folder in self._ready(states)[: max(self.args.jobs - running, 0)]:
+                    self._start(folder)
+                    running += 1
+                self._collect(folder for folder, state in states.items() if state == DONE)
+                if not running:
+                    break
+                time.sleep(SECONDS_BETWEEN_LOOKS)
+        finally:
+            for child in self.children.values():
+                os.killpg(child.pid, signal.SIGTERM)
+        left = [folder.run.path for folder, state in states.items() if state != DONE]
+        print("".join(f"{path} is not done\n" for path in left), end="", file=sys.stderr)
+        return 1 if left else 0
+
+    def _state(self, folder: Folder) -> str:
+        return RUNNING if folder.run.path in self.children else folder.state()
+
+    def _ready(self, states: dict[Folder, str]) -> list[Folder]:
+        """What can be started, by priority; of equal ones what was begun before comes first."""
+        done = {folder.run.path for folder, state in states.items() if state == DONE}
+        ready = [
+            folder
+            for folder, state in states.items()
+            if state == WAITING and folder.run.path not in self.tried
+            if done.issuperset(folder.run.after)
+        ]
+        return sorted(ready, key=lambda f: (f.run.priority, not (f.path / "ROW.json").exists()))
+
+    def _start(self, folder: Folder) -> None:
+        path = folder.run.path
+        self.tried.add(path)
+        say(f"{path} starts")
+        options = ["--file", self.args.file, "--data", self.args.data, "--only", path]
+        self.children[path] = subprocess.Popen(
+            [sys.executable, __file__, *map(str, [self.args.out, *options])],
+            start_new_session=True,  # Ctrl-C is for this process, which ends them
+        )
+
+    def _reap(self) -> None:
+        for path, child in list(self.children.items()):
+            if child.poll() is not None:
+                del self.children[path]
+                say(f"{path} {'is done' if child.returncode == 0 else 'is not done'}")
+
+    def _collect(self, done: Iterable[Folder]) -> None:
+        """Copy the results of finished runs to where they are kept."""
+        for folder in done:
+            result = (folder.path / "RESULT.json").read_bytes()
+            kept = self.args.results and self.args.results / f"{folder.run.path}.json"
+            if kept and not (kept.exists() and kept.read_bytes() == result):
+                kept.parent.mkdir(parents=True, exist_ok=True)
+                partial = kept.with_name(f".{kept.name}.partial")
+                partial.write_bytes(result)
+                partial.replace(kept)
+
+    def show(self) -> None:
+        """Print what is running, failed and left, and when it ends."""
+        states = {folder: folder.state() for folder in self.folders()}
+        ends: list[float] = []  # minutes from now
+        waiting: list[float | None] = []
+        for folder, state in states.items():
+            left = folder.left() if state == RUNNING else None
+            if state == RUNNING:
+                ends.append(left or 0.0)
+                told = f"{folder.updates():,} updates, {_until(left)}"
+            elif state == FAILED:
+                told = (folder.path / "failed").read_text(encoding="utf-8").strip()
+            elif state == WAITING:
+                waiting.append(_estimate(folder, states))
+                told = "" if waiting[-1] is None else f"about {waiting[-1]:.0f} min"
+            if state != DONE:
+                print(f"{state:8} {folder.run.path:50} {told}".rstrip())
+        ends = sorted([*ends, *[0.0] * (self.args.jobs - len(ends))])
+        for minutes in waiting:
+            ends = sorted([*ends[1:], ends[0] + (minutes or 0.0)])
+        counts = [f"{list(states.values()).count(s)} {s}" for s in (DONE, RUNNING, FAILED, WAITING)]
+        unknown = waiting.count(None)
+        print(
+            f"{', '.join(counts)}; trained {_until(ends[-1])} with {self.args.jobs} at a time"
+            + (f", and {unknown} that take nobody knows how long" if unknown else "")
+        )
+
+
+def _estimate(folder: Folder, states: dict[Folder, str]) -> float | None:
+    """The minutes of a run: the mean of its like, the same method in the same table at best."""
+    others = [(other.run, minutes) for other in states if (minutes := other.minutes())]
+    run = folder.run
+    for alike in (
+        [m for r, m in others if (r.table, r.name) == (run.table, run.name)],
+        [m for r, m in others if r.table == run.table],
+    ):
+        if alike:
+            return sum(alike) / len(alike)
+    return None
+
+
+def _until(minutes: float | None) -> str:
+    if minutes is None:
+        return "no estimate yet"
+    return f"until {datetime.now() + timedelta(minutes=minutes):%a %H:%M}"
+
+
+def say(text: str) -> None:
+    print(f"{datetime.now():%a %H:%M} {text}", flush=True)
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Do or show the runs; return 0 if all are done, 1 if some are not, 2 if it cannot start."""
+    parser = argparse.ArgumentParser(prog="tables.py", description=__doc__)
+    parser.add_argument("out", type=Path, metavar="OUT", help="where the runs go")
+    parser.add_argument(
+        "patterns",
+        nargs="*",
+        metavar="PATTERN",
+        help="regular expressions, looked for in DATA/SETTING/METHOD.SEED; '' is every run",
+    )
+    parser.add_argument("--file", type=Path, default=EXAMPLES / "tables.txt", help="the runs")
+    parser.add_argument("--data", type=Path, help="where data are prepared (default: OUT/data-bin)")
+    parser.add_argument("--results", type=Path, help="where copies of finished runs' results go")
+    parser.add_argument("--jobs", type=int, default=1, metavar="N", help="so many side by side")
+    parser.add_argument("--status", action="store_true", help="show what there is, and end")
+    parser.add_argument("--only", metavar="RUN", help=argparse.SUPPRESS)  # one job of a queue
+    args = parser.parse_intermixed_args(argv)
+    args.out = args.out.resolve()
+    args.data = (args.data or args.out / "data-bin").resolve()
+    args.patterns = args.patterns or ([f"^{re.escape(args.only)}$"] if args.only else [])
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(128 + signal.SIGTERM))
+    try:
+        if not args.patterns:
+            raise TablesError("say which runs: PATTERN, or '' for all")
+        queue = Queue(args)
+        if args.only:
+            folder = next(f for f in queue.folders() if f.run.path == args.only)
+            return folder.do(args.data)
+        if args.status:
+            queue.show()
+            return 0
+        return queue.work()
+    except (TablesError, re.error) as error:
+        print(f"tables.py: {error}", file=sys.stderr)
+        return 2
+    except KeyboardInterrupt:
+        return 130
+
+
+if __name__ == "__main__":
+    sys.exit(main())
