@@ -142,12 +142,18 @@ def group_states(model: Any, part: Part, settings: Settings) -> list[np.ndarray]
     often = np.zeros(len(words), dtype=np.int64)
     often[: len(counts["source"])] = counts["source"]
     often[~words | (often < settings.min_count)] = 0
-    sample = choose(part, indices, keys, "source", often, settings.size, 2**40)
+    sample = choose(part, indices, keys, "source", often, settings.per_type, 2**40)
     store = Store(
         sample, np.zeros(len(part), np.int16), 0, model.encoder.embed_tokens.embedding_dim
     )
     needed = np.unique(sample.sentences)
-    collect(model, part, make_batches(part, needed, settings.max_tokens), {"source": store})
+    collect(
+        model,
+        part,
+        make_batches(part, needed, settings.max_tokens),
+        {"source": store},
+        settings.layer,
+    )
     _, bounds = sample.bounds()
     states = store.states.float().numpy()
     return [states[a:b] for a, b in itertools.pairwise(bounds)]
@@ -276,9 +282,11 @@ class Made(nn.Module):
         self.dictionary = dictionary
         self.embed_tokens = nn.Embedding(len(dictionary), dim)
 
-    def forward(self, tokens: Tensor, src_lengths: Tensor) -> dict[str, list[Tensor]]:
+    def forward(
+        self, tokens: Tensor, src_lengths: Tensor, return_all_hiddens: bool
+    ) -> dict[str, list[Tensor]]:
         states = self.embed_tokens(tokens)
-        return {"encoder_out": [(states + torch.rand_like(states)).transpose(0, 1)]}
+        return {"encoder_states": 2 * [(states + torch.rand_like(states)).transpose(0, 1)]}
 
     @property
     def encoder(self) -> "Made":

@@ -65,25 +65,30 @@ train_sq() {
 }
 
 # Models around fairseq's Transformer, for train_transformer: itself, with CAT's encoder, with
-# prototypes (proto, proto-target-side, proto-source-and-target after STAGE1_EPOCHS epochs: by
-# default the paper's number or, as it recommends, 10 to 25% of them all;
+# prototypes (proto, proto-identity, proto-target-side, proto-source-and-target after STAGE1_EPOCHS
+# epochs: by default the paper's number or, as it recommends, 10 to 25% of them all;
 # proto-random from the first update, as proto-two-pass, which wants the flag --prototype-table TABLE).
-TRANSFORMERS="transformer, cat, proto, proto-target-side, proto-source-and-target, proto-random, \
-proto-two-pass"
+TRANSFORMERS="transformer, cat, proto, proto-identity, proto-target-side, proto-source-and-target, \
+proto-random, proto-two-pass"
+stage2=() # more flags of a stage 2, for a recipe to add to
 is_transformer() { [[ ", $TRANSFORMERS, " == *", ${METHOD:-sq}, "* ]]; }
 
 # train_transformer ARCH CAT_ARCH PROTO_ARCH FLAG...: trains one of TRANSFORMERS, as METHOD says.
 train_transformer() {
     local plain=(--criterion label_smoothed_cross_entropy) method
-    local stages=(--prototype-stage1-epochs "$STAGE1_EPOCHS")
+    local prototypes stages=(--prototype-stage1-epochs "$STAGE1_EPOCHS" "${stage2[@]}")
+    prototypes=(--arch "$3" "${plain[@]}")
+    if [[ $SIZE == paper ]]; then # the authors': all states of the types that occur 50 times
+        prototypes+=(--prototype-min-count 50)
+        stages+=(--prototype-sample-size 0)
+    fi
     case "$METHOD" in
         transformer) method=(--arch "$1" "${plain[@]}") ;;
         cat) method=(--arch "$2" --criterion composition_cross_entropy) ;;
-        proto) method=(--arch "$3" "${plain[@]}" "${stages[@]}") ;;
-        proto-random | proto-two-pass)
-            method=(--arch "$3" "${plain[@]}" --prototypes "${METHOD#proto-}")
-            ;;
-        *) method=(--arch "$3" "${plain[@]}" --prototypes "${METHOD#proto-}" "${stages[@]}") ;;
+        proto) method=("${prototypes[@]}" "${stages[@]}") ;;
+        proto-identity) method=("${prototypes[@]}" "${stages[@]}" --prototype-identity) ;; # beyond it
+        proto-random | proto-two-pass) method=("${prototypes[@]}" --prototypes "${METHOD#proto-}") ;;
+        *) method=("${prototypes[@]}" "${stages[@]}" --prototypes "${METHOD#proto-}") ;;
     esac
     shift 3
     train "${method[@]}" --optimizer adam --adam-betas '(0.9,0.98)' --clip-norm 0 \

@@ -9,6 +9,7 @@ train_translation() {
     transformer="${transformer/%_wmt_en_fr/_wmt_en_de}" # the same sizes
     if [[ $SIZE == paper ]]; then
         : "${UPDATES:=$3}" "${STAGE1_EPOCHS:=$4}"
+        [[ $1 != *_wmt_* ]] || stage2+=(--prototype-restart) # as in the authors' WMT script
         size_flags=(
             --lr 5e-4 --lr-scheduler inverse_sqrt --warmup-updates 4000 --max-tokens 4096
             --validate-interval-updates 10000 --save-interval-updates 10000

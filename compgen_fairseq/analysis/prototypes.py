@@ -17,6 +17,7 @@ from fairseq.models.transformer import TransformerModelBase
 from compgen_fairseq.analysis import AnalysisError, checkpoint, figure, tables, vocabulary
 from compgen_fairseq.analysis.checkpoint import Loaded
 from compgen_fairseq.analysis.projection import tsne
+from compgen_fairseq.models.proto_transformer import PrototypeConfig
 from compgen_fairseq.prototypes.extract import collect_word
 from compgen_fairseq.prototypes.kmeans import prototypes_of
 
@@ -90,7 +91,10 @@ def run(args: argparse.Namespace) -> list[Path]:
     dictionary = loaded.dictionary("source")
     word = vocabulary.index(dictionary, args.word, "source")
     dataset = checkpoint.subset(loaded, args.subset)
-    sample, found = collect_word(loaded.model, dataset, word, args.most, args.max_tokens)
+    options: Any = getattr(loaded.model, "prototype_config", PrototypeConfig())
+    sample, found = collect_word(
+        loaded.model, dataset, word, args.most, args.max_tokens, options.prototype_layer
+    )
     if len(sample) == 0:
         raise AnalysisError(
             f"{args.word!r} does not occur in the subset {args.subset} of {args.data}"

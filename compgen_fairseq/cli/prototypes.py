@@ -119,6 +119,7 @@ def extract(args: argparse.Namespace) -> None:
         prototypes=args.prototypes,
         prototypes_per_token=args.prototypes_per_token,
         prototype_min_count=args.prototype_min_count,
+        prototype_layer=args.prototype_layer,
     )
     config = model.prototype_config
     if config.prototypes == "random":
@@ -132,6 +133,7 @@ def extract(args: argparse.Namespace) -> None:
         size=args.prototype_sample_size,
         memory=args.prototype_memory,
         max_tokens=args.prototype_max_tokens,
+        layer=config.prototype_layer,
     )
     fill_tables(task, model, args.subset, settings)
     if state.get("last_optimizer_state") is None:
@@ -186,7 +188,10 @@ def states(args: argparse.Namespace) -> None:
     word = dictionary.index(args.word)
     task.load_dataset(args.subset)
     dataset = task.dataset(args.subset)
-    sample, vectors = collect_word(model, dataset, word, args.most, args.prototype_max_tokens)
+    layer = model.prototype_config.prototype_layer
+    sample, vectors = collect_word(
+        model, dataset, word, args.most, args.prototype_max_tokens, layer
+    )
     if len(sample) == 0:
         raise ValueError(f"{args.word!r} does not occur in the subset {args.subset} of {args.data}")
     table = model.tables().get("source")
@@ -234,8 +239,10 @@ def parser() -> argparse.ArgumentParser:
         one.add_argument("--prototypes-per-token", "-k", type=int, help=text)
         text = "types that occur less often have none (default: as the checkpoint says)"
         one.add_argument("--prototype-min-count", type=int, help=text)
-        text = "states of a type that are clustered (default: 256 per prototype)"
-        one.add_argument("--prototype-sample-size", type=int, default=0, help=text)
+        text = "the layer whose states are clustered (default: as the checkpoint says)"
+        one.add_argument("--prototype-layer", help=text)
+        text = "states of a type that are clustered, 0 for all (default: 256 per prototype)"
+        one.add_argument("--prototype-sample-size", type=int, help=text)
         text = "GiB for all states (default: %(default)s)"
         one.add_argument("--prototype-memory", type=float, default=8.0, help=text)
     return top

@@ -22,13 +22,13 @@ from fairseq.models.transformer import (
     base_architecture,
 )
 from fairseq.models.transformer.transformer_legacy import transformer_iwslt_de_en
-from torch import Tensor
+from fairseq.modules.checkpoint_activations import checkpoint_wrapper
+from torch import Tensor, nn
 
-from compgen_fairseq.modules.prototype_attention import (
-    PrototypeAttention,
-    PrototypeLayerNorm,
-    PrototypeTable,
-)
+from compgen_fairseq.modules.prototype_attention import PrototypeAttention, PrototypeTable
+from compgen_fairseq.modules.prototype_layer import PrototypeDecoderLayer, PrototypeEncoderLayer
+from compgen_fairseq.prototypes.extract import Settings
+from compgen_fairseq.prototypes.states import LAYERS
 from compgen_fairseq.prototypes.vocabulary import fingerprint, word_types
 
 SIDES = {
@@ -56,6 +56,20 @@ class PrototypeConfig(FairseqDataclass):
     prototypes_per_token: int = field(
         default=3, metadata={"help": "number k of prototypes of each type"}
     )
+    prototype_layer: ChoiceEnum(list(LAYERS)) = field(  # type: ignore[valid-type]
+        default=Settings.layer,
+        metadata={
+            "help": "the layer whose states are clustered: the last but one, as for the published "
+            "results (of a single layer: that one), or the last, as the paper writes"
+        },
+    )
+    prototype_identity: bool = field(
+        default=False,
+        metadata={
+            "help": "start the new sublayers as the identity, so that stage 2 begins with the "
+            "outputs that stage 1 ended with (beyond the paper)"
+        },
+    )
     prototype_min_count: int = field(
         default=10,
         metadata={"help": "types that occur less often in the training set have no prototypes"},
@@ -72,74 +86,158 @@ class PrototypeConfig(FairseqDataclass):
         config = cls(**{name: getattr(args, name) for name in names})
         if config.prototypes not in SIDES:
             raise ValueError(f"--prototypes is one of {', '.join(SIDES)}, not {config.prototypes}")
+        if config.prototype_layer not in LAYERS:
+            raise ValueError(
+                f"--prototype-layer is last-but-one or last, not {config.prototype_layer}"
+            )
         for name in ("prototypes_per_token", "prototype_min_count"):
             if getattr(config, name) < 1:
                 raise ValueError(f"--{name.replace('_', '-')} must be at least 1")
         return config
 
 
-def add_prototypes(stack: Any, dictionary: Dictionary, side: Any, cfg: TransformerConfig) -> None:
+def add_prototypes(
+    stack: Any, dictionary: Dictionary, side: Any, cfg: TransformerConfig, config: PrototypeConfig
+) -> None:
     """Give every layer of an encoder or decoder its prototype attention, and the stack a table.
 
     What is drawn for the new parameters leaves the random numbers of everything else alone, so
     that before stage 2 a run is the plain Transformer's run with the same seed.
 
     Raises:
-        ValueError: on layers that normalize before their sublayers.
+        ValueError: on options of fairseq's that can't go with it.
     """
-    if side.normalize_before:
-        raise ValueError(
-            "proto_transformer has post-norm layers, as in the paper: "
-            "leave out --encoder-normalize-before and --decoder-normalize-before"
-        )
-    table = PrototypeTable(len(dictionary), side.embed_dim, fingerprint(dictionary))
+    problems = (
+        (
+            side.normalize_before,
+            "post-norm layers, as in the paper: "
+            "leave out --encoder-normalize-before and --decoder-normalize-before",
+        ),
+        (cfg.cross_self_attention, "self-attention alone: leave out --cross-self-attention"),
+        (
+            cfg.checkpoint_activations and config.prototypes == "random",
+            "trained prototypes, whose gradient can't be checkpointed: "
+            "leave out --checkpoint-activations",
+        ),
+    )
+    for wrong, reason in problems:
+        if wrong:
+            raise ValueError(f"proto_transformer has {reason}")
+    table = PrototypeTable(len(dictionary), side.embed_dim, fingerprint(dictionary), cfg.dropout)
     stack.prototypes = table
     with torch.random.fork_rng():
         for layer in stack.layers.children():
-            layer.self_attn_layer_norm = PrototypeLayerNorm(
-                side.embed_dim,
-                PrototypeAttention(
-                    side.embed_dim, side.attention_heads, table, cfg.dropout, cfg.attention_dropout
-                ),
+            layer.prototype_attn = PrototypeAttention(
+                *(side.embed_dim, side.attention_heads, cfg.dropout, cfg.attention_dropout),
+                identity=config.prototype_identity,
             )
 
 
 class ProtoTransformerEncoder(TransformerEncoderBase):
-    """fairseq's encoder, which looks up the prototypes of its tokens if it has a table."""
+    """fairseq's encoder, whose layers get the prototypes of its tokens if it has a table."""
 
     def __init__(self, *args: Any, **kwargs: Any):
         super().__init__(*args, **kwargs)
         self.prototypes: PrototypeTable | None = None
 
-    def forward(self, src_tokens: Tensor, *args: Any, **kwargs: Any) -> dict[str, Any]:
+    def build_encoder_layer(self, cfg: TransformerConfig) -> nn.Module:
+        layer = PrototypeEncoderLayer(cfg, return_fc=self.return_fc)
+        return checkpoint_wrapper(layer) if cfg.checkpoint_activations else layer
+
+    def forward(
+        self,
+        src_tokens: Tensor,
+        src_lengths: Tensor | None = None,
+        return_all_hiddens: bool = False,
+        token_embeddings: Tensor | None = None,
+    ) -> dict[str, Any]:
         """As fairseq's, for ``(batch, src_len)`` tokens."""
-        if self.prototypes is not None:
-            self.prototypes.select(src_tokens)
-        return super().forward(src_tokens, *args, **kwargs)
+        selection = None if self.prototypes is None else self.prototypes.select(src_tokens)
+        if selection is None:
+            return super().forward(src_tokens, src_lengths, return_all_hiddens, token_embeddings)
+        padding = src_tokens.eq(self.padding_idx)
+        x, embedded = self.forward_embedding(src_tokens, token_embeddings)
+        x = x.masked_fill(padding.unsqueeze(-1), 0).transpose(0, 1)  # (src_len, batch, dim)
+        states = [x]
+        for layer in self.layers:
+            x = layer(x, padding if padding.any() else None, prototypes=selection)
+            states.append(x)
+        return {
+            "encoder_out": [x],
+            "encoder_padding_mask": [padding],
+            "encoder_embedding": [embedded],
+            "encoder_states": states if return_all_hiddens else [],
+            "fc_results": [],
+            "src_tokens": [],
+            "src_lengths": [(~padding).sum(1, keepdim=True, dtype=torch.int32)],
+        }
 
 
 class ProtoTransformerDecoder(TransformerDecoderBase):
-    """fairseq's decoder, which looks up the prototypes of its input tokens if it has a table."""
+    """fairseq's decoder, whose layers get the prototypes of its input if it has a table."""
 
     def __init__(self, *args: Any, **kwargs: Any):
         super().__init__(*args, **kwargs)
         self.prototypes: PrototypeTable | None = None
+
+    def build_decoder_layer(
+        self, cfg: TransformerConfig, no_encoder_attn: bool = False
+    ) -> nn.Module:
+        layer = PrototypeDecoderLayer(cfg, no_encoder_attn)
+        return checkpoint_wrapper(layer) if cfg.checkpoint_activations else layer
 
     def extract_features(
         self,
         prev_output_tokens: Tensor,
         encoder_out: dict[str, Any] | None,
         incremental_state: dict[str, Any] | None = None,
-        *args: Any,
-        **kwargs: Any,
+        full_context_alignment: bool = False,
+        alignment_layer: int | None = None,
+        alignment_heads: int | None = None,
     ) -> tuple[Tensor, dict[str, Any]]:
         """As fairseq's; with ``incremental_state`` only the last of ``(batch, len)`` is run."""
-        if self.prototypes is not None:
-            new = prev_output_tokens if incremental_state is None else prev_output_tokens[:, -1:]
-            self.prototypes.select(new)
-        return super().extract_features(
-            prev_output_tokens, encoder_out, incremental_state, *args, **kwargs
-        )
+        tokens = prev_output_tokens if incremental_state is None else prev_output_tokens[:, -1:]
+        selection = None if self.prototypes is None else self.prototypes.select(tokens)
+        if selection is None:
+            return super().extract_features(
+                *(prev_output_tokens, encoder_out, incremental_state),
+                *(full_context_alignment, alignment_layer, alignment_heads),
+            )
+        x = self.embed_scale * self.embed_tokens(tokens)
+        if self.quant_noise is not None:
+            x = self.quant_noise(x)
+        if self.project_in_dim is not None:
+            x = self.project_in_dim(x)
+        if self.embed_positions is not None:
+            positions = self.embed_positions(prev_output_tokens, incremental_state)
+            x = x + positions[:, -tokens.size(1) :]
+        if self.layernorm_embedding is not None:
+            x = self.layernorm_embedding(x)
+        x = self.dropout_module(x).transpose(0, 1)  # (len, batch, dim)
+        padding = tokens.eq(self.padding_idx)
+        causal = incremental_state is None and not full_context_alignment
+        memory = encoder_out or {"encoder_out": [], "encoder_padding_mask": []}
+        aligned = self.num_layers - 1 if alignment_layer is None else alignment_layer
+        states, attention = [x], None
+        for i, layer in enumerate(self.layers):
+            x, weights, _ = layer(
+                x,
+                next(iter(memory["encoder_out"]), None),
+                next(iter(memory["encoder_padding_mask"]), None),
+                incremental_state,
+                prototypes=selection,
+                self_attn_mask=self.buffered_future_mask(x) if causal else None,
+                self_attn_padding_mask=padding if padding.any() else None,
+                need_attn=i == aligned,
+                need_head_weights=i == aligned,
+            )
+            states.append(x)
+            if i == aligned and weights is not None:  # (heads, batch, len, src_len)
+                attention = weights[:alignment_heads].float().mean(0)
+        x = x.transpose(0, 1)
+        if self.project_out_dim is not None:
+            x = self.project_out_dim(x)
+        return x, {"attn": [attention], "inner_states": states}
 
 
 @register_model("proto_transformer")
@@ -172,7 +270,7 @@ class ProtoTransformerModel(TransformerModel):
         }
         for name in SIDES[config.prototypes]:
             stack, dictionary, side = sides[name]
-            add_prototypes(stack, dictionary, side, model.cfg)
+            add_prototypes(stack, dictionary, side, model.cfg, config)
             if config.prototypes == "random":
                 frequent = np.array(dictionary.count) >= config.prototype_min_count
                 types = torch.from_numpy(np.flatnonzero(word_types(dictionary) & frequent))
@@ -212,8 +310,17 @@ class ProtoTransformerModel(TransformerModel):
                         parameter.requires_grad_(on)
 
     def upgrade_state_dict_named(self, state_dict: dict[str, Any], name: str) -> None:
-        """A checkpoint of the plain Transformer is one of stage 1."""
+        """A checkpoint of the plain Transformer is one of stage 1.
+
+        Raises:
+            ValueError: on one whose new sublayers stood inside a LayerNorm.
+        """
         super().upgrade_state_dict_named(state_dict, name)
+        if any("self_attn_layer_norm.prototype_attn" in key for key in state_dict):
+            raise ValueError(
+                "this proto_transformer is from a revision without --prototype-layer and without "
+                "dropout on prototypes: train it again, or use revision a96ce48"
+            )
         own = {key: value for key, value in self.state_dict().items() if "prototype" in key}
         if not any("prototype" in key for key in state_dict):
             state_dict.update(own)

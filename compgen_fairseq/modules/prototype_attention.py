@@ -10,17 +10,19 @@ from torch import Tensor
 
 
 class Selection(NamedTuple):
-    """Which tokens of a batch have prototypes, and which ones.
+    """The tokens of a batch that have prototypes, and those prototypes.
 
     Args:
         rows: the tokens with prototypes, as indices into ``(len, batch)`` flattened, ``(n,)``.
-        types: rows of the table, each once, ``(u,)``.
-        which: for each of the tokens its index in ``types``, ``(n,)``.
+        which: for each of them its type, as an index into ``vectors``, ``(n,)``.
+        vectors: the prototypes of each type in the batch, ``(u, k, dim)``.
+        counts: how many of the ``k`` are prototypes, ``(u,)``.
     """
 
     rows: Tensor
-    types: Tensor
     which: Tensor
+    vectors: Tensor
+    counts: Tensor
 
 
 class PrototypeTable(nn.Module):
@@ -33,13 +35,14 @@ class PrototypeTable(nn.Module):
         vocabulary: number of types, with or without prototypes.
         dim: width of a prototype.
         fingerprint: a number that tells the vocabulary's dictionary from others.
+        dropout: dropout on the prototypes, drawn once for each type in a batch and shared by the
+            layers, as the dropout on an embedding is.
 
     Attributes:
         vectors: ``(types with prototypes, k, dim)``; rows behind the count are zero.
         counts: how many prototypes a type has, at most ``k``, ``(types with prototypes,)``.
         slots: the row of each type in ``vectors``, -1 for a type without, ``(vocabulary,)``.
         restarted: the update before which the optimizer started anew for them, -1 for none.
-        selected: what the last :meth:`select` chose.
     """
 
     vectors: Tensor
@@ -48,14 +51,14 @@ class PrototypeTable(nn.Module):
     fingerprint: Tensor
     restarted: Tensor
 
-    def __init__(self, vocabulary: int, dim: int, fingerprint: int = 0):
+    def __init__(self, vocabulary: int, dim: int, fingerprint: int = 0, dropout: float = 0.0):
         super().__init__()
         self.register_buffer("vectors", torch.zeros(0, 1, dim))
         self.register_buffer("counts", torch.zeros(0, dtype=torch.int32))
         self.register_buffer("slots", torch.full((vocabulary,), -1, dtype=torch.int32))
         self.register_buffer("fingerprint", torch.tensor(fingerprint))
         self.register_buffer("restarted", torch.tensor(-1))
-        self.selected: Selection | None = None
+        self.dropout = FairseqDropout(dropout, module_name="PrototypeTable")
 
     @property
     def filled(self) -> bool:
@@ -89,15 +92,14 @@ class PrototypeTable(nn.Module):
         del self.vectors
         self.vectors = vectors
 
-    def select(self, tokens: Tensor) -> None:
-        """Look up the tokens of a batch, ``(batch, len)``, for the layers that run on it."""
+    def select(self, tokens: Tensor) -> Selection | None:
+        """Look up the tokens of a batch, ``(batch, len)``; None from an empty table."""
         if not self.filled:
-            self.selected = None
-            return
+            return None
         slots = self.slots[tokens.t()].flatten()
         rows = slots.ge(0).nonzero().squeeze(1)
         types, which = slots[rows].unique(return_inverse=True)
-        self.selected = Selection(rows, types, which)
+        return Selection(rows, which, self.dropout(self.vectors[types]), self.counts[types])
 
     def _load_from_state_dict(
         self, state_dict: dict[str, Any], prefix: str, *args: Any, **kwargs: Any
@@ -144,9 +146,11 @@ class PrototypeAttention(nn.Module):
     Args:
         dim: width of the model.
         heads: number of attention heads.
-        table: where the batch's prototypes are looked up; it is not made a part of this module.
         dropout: dropout on what is added.
         attention_dropout: dropout on the attention weights.
+        identity: start as the identity (beyond the paper): ``x + MHA(x, C, C)`` with an output
+            projection of zeros. It has no LayerNorm, which undoes the gain and bias that the
+            LayerNorm before it has learned: ``LN(x + 0)`` is not ``x``.
 
     Raises:
         ValueError: if the heads don't divide the width.
@@ -156,9 +160,9 @@ class PrototypeAttention(nn.Module):
         self,
         dim: int,
         heads: int,
-        table: PrototypeTable,
         dropout: float = 0.0,
         attention_dropout: float = 0.0,
+        identity: bool = False,
     ):
         super().__init__()
         if dim % heads:
@@ -168,58 +172,35 @@ class PrototypeAttention(nn.Module):
         self.key = nn.Linear(dim, dim)
         self.value = nn.Linear(dim, dim)
         self.output = nn.Linear(dim, dim)
-        self.norm = nn.LayerNorm(dim)
+        self.norm = nn.Identity() if identity else nn.LayerNorm(dim)
         self.dropout = FairseqDropout(dropout, module_name="PrototypeAttention")
         self.attention_dropout = FairseqDropout(attention_dropout, module_name="PrototypeAttention")
-        self.shared = (table,)  # in a tuple, or its buffers would be saved once per layer
         for part in (self.query, self.key, self.value):
             nn.init.xavier_uniform_(part.weight, gain=2**-0.5)  # as fairseq does
         nn.init.xavier_uniform_(self.output.weight)
+        if identity:
+            nn.init.zeros_(self.output.weight)
         for part in (self.query, self.key, self.value, self.output):
             nn.init.zeros_(part.bias)
 
-    def forward(self, x: Tensor) -> Tensor:
-        """``(len, batch, dim)`` -> ``(len, batch, dim)``, for the tokens that were selected."""
-        selected = self.shared[0].selected
-        if selected is None:
-            return x
+    def forward(self, x: Tensor, prototypes: Selection) -> Tensor:
+        """``(len, batch, dim)`` -> ``(len, batch, dim)``."""
         flat = x.reshape(-1, x.size(-1))
-        tokens = flat.index_select(0, selected.rows)
-        fused = self.norm(tokens + self.dropout(self.attend(tokens, selected)))
-        return flat.index_copy(0, selected.rows, fused).view_as(x)
+        tokens = flat.index_select(0, prototypes.rows)
+        fused = self.norm(tokens + self.dropout(self.attend(tokens, prototypes)))
+        return flat.index_copy(0, prototypes.rows, fused).view_as(x)
 
-    def attend(self, x: Tensor, selected: Selection) -> Tensor:
+    def attend(self, x: Tensor, prototypes: Selection) -> Tensor:
         """``MHA(x, C, C)`` for tokens ``(n, dim)``."""
-        table = self.shared[0]
+        _, which, vectors, counts = prototypes
         n, dim = x.shape
-        vectors = table.vectors[selected.types]  # (u, k, dim)
         k = vectors.size(1)
         split = (n, k, self.heads, dim // self.heads)
-        key = self.key(vectors).flatten(1).index_select(0, selected.which).view(split)
-        value = self.value(vectors).flatten(1).index_select(0, selected.which).view(split)
+        key = self.key(vectors).flatten(1).index_select(0, which).view(split)
+        value = self.value(vectors).flatten(1).index_select(0, which).view(split)
         query = self.query(x).view(n, 1, *split[2:]) * split[-1] ** -0.5
         scores = (query * key).sum(-1)  # (n, k, heads)
-        absent = torch.arange(k, device=x.device) >= table.counts[selected.types].unsqueeze(1)
-        scores = scores.masked_fill(absent[selected.which].unsqueeze(-1), float("-inf"))
+        absent = torch.arange(k, device=x.device) >= counts.unsqueeze(1)
+        scores = scores.masked_fill(absent[which].unsqueeze(-1), float("-inf"))
         weights = self.attention_dropout(F.softmax(scores, dim=1, dtype=torch.float32).type_as(x))
         return self.output((weights.unsqueeze(-1) * value).sum(1).view(n, dim))
-
-
-class PrototypeLayerNorm(nn.LayerNorm):
-    """The LayerNorm after self-attention, with prototype attention behind it.
-
-    In a post-norm layer that is the place between self-attention and what follows, in fairseq's
-    encoder and decoder layers alike; the parameters of the LayerNorm keep their names.
-
-    Args:
-        dim: width of the model.
-        attention: the sublayer behind it.
-    """
-
-    def __init__(self, dim: int, attention: PrototypeAttention):
-        super().__init__(dim)
-        self.prototype_attn = attention
-
-    def forward(self, x: Tensor) -> Tensor:
-        """``(len, batch, dim)`` -> ``(len, batch, dim)``."""
-        return self.prototype_attn(super().forward(x))

@@ -1,6 +1,7 @@
 """From a model and its training set to prototypes: choose, run, exchange, cluster."""
 
 import logging
+import sys
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -28,23 +29,25 @@ class Settings:
     Args:
         k: prototypes of each type.
         min_count: types that occur less often in the corpus have none.
-        size: states of a type that are clustered; 0 for ``256 * k``, faiss's own limit.
+        size: states of a type that are clustered; 0 for all, None for ``256 * k``, faiss's limit.
         memory: for all states, in GiB; the size is lowered if need be.
         max_tokens: tokens of a batch.
+        layer: whose states, "last-but-one" or "last".
         seed: of the choice of states and of k-means.
     """
 
     k: int = 3
     min_count: int = 10
-    size: int = 0
+    size: int | None = None
     memory: float = 8.0
     max_tokens: int = 8192
+    layer: str = "last-but-one"
     seed: int = 1
 
     @property
     def per_type(self) -> int:
         """The most states of a type that are clustered."""
-        return self.size or PER_CENTRE * self.k
+        return PER_CENTRE * self.k if self.size is None else self.size or sys.maxsize
 
 
 class Prototypes(NamedTuple):
@@ -62,7 +65,7 @@ def extract(
     settings: Settings,
     max_positions: tuple[int, int] | None = None,
 ) -> dict[str, Prototypes]:
-    """Cluster the last layers' states of each type over a corpus (algorithm 1, stage 2).
+    """Cluster one layer's states of each type over a corpus (algorithm 1, stage 2).
 
     Under data parallelism each worker runs its share of the batches and clusters its share of the
     types; all return the same. The batches are the same for any number of workers.
@@ -86,7 +89,7 @@ def extract(
         indices, _ = dataset.filter_indices_by_size(indices, max_positions)
     widths = {
         "source": model.encoder.embed_tokens.embedding_dim,
-        "target": getattr(model.decoder, "output_embed_dim", 0),
+        "target": getattr(model.decoder, "embed_dim", 0),
     }
     keys, counts = survey(dataset, indices, settings.seed)
     samples = {}
@@ -117,7 +120,7 @@ def extract(
         workers[batch] = i % world
     stores = {side: Store(samples[side], workers, rank, widths[side]) for side in sides}
     chosen = time.monotonic()
-    collect(model, dataset, batches[rank::world], stores)
+    collect(model, dataset, batches[rank::world], stores, settings.layer)
     collected = time.monotonic()
     prototypes = {side: _cluster(stores.pop(side), side, settings, world) for side in sides}
     logger.info(
@@ -158,7 +161,7 @@ def _cluster(store: Store, side: str, settings: Settings, world: int) -> Prototy
 
 
 def collect_word(
-    model: Any, dataset: Any, word: int, most: int, max_tokens: int
+    model: Any, dataset: Any, word: int, most: int, max_tokens: int, layer: str = Settings.layer
 ) -> tuple[Sample, Tensor]:
     """The encoder's states of up to ``most`` occurrences of one source type.
 
@@ -168,6 +171,7 @@ def collect_word(
         word: the type.
         most: how many.
         max_tokens: tokens of a batch.
+        layer: as for :class:`Settings`.
 
     Returns:
         the occurrences, and their states, ``(n, dim)``.
@@ -184,5 +188,6 @@ def collect_word(
         dataset,
         make_batches(dataset, np.unique(sample.sentences), max_tokens),
         {"source": store},
+        layer,
     )
     return sample, store.states.float()

@@ -15,6 +15,7 @@ from compgen_fairseq.prototypes.progress import progress
 from compgen_fairseq.prototypes.sample import Sample
 
 PIECE = 2**18  # states that are sent at a time
+LAYERS = {"last-but-one": -2, "last": -1}
 
 
 class Store:
@@ -106,8 +107,17 @@ def collect(
     dataset: Any,
     batches: Sequence[np.ndarray],
     stores: dict[str, Store],
+    layer: str,
 ) -> None:
-    """Run the model over batches and put its last layers' states into the stores by side."""
+    """Run the model over batches and put one layer's states into the stores by side.
+
+    Args:
+        model: as for :func:`compgen_fairseq.prototypes.extract.extract`.
+        dataset: a parallel corpus.
+        batches: indices of its pairs.
+        stores: by side.
+        layer: one of ``LAYERS``; with a single layer both are that one.
+    """
     device = next(model.parameters()).device
     loader = DataLoader(
         dataset,
@@ -124,16 +134,24 @@ def collect(
             if device.type == "cuda":
                 inputs = utils.move_to_cuda(inputs, device)
             tokens, lengths = inputs["src_tokens"], inputs["src_lengths"]
-            encoded = model.encoder(tokens, src_lengths=lengths)
+            encoded = model.encoder(tokens, src_lengths=lengths, return_all_hiddens=True)
             if "source" in stores:
                 keep = tokens.ne(model.encoder.dictionary.pad())
-                stores["source"].put(ids, keep, encoded["encoder_out"][0].transpose(0, 1))
+                states = _layer(encoded["encoder_states"], layer)
+                stores["source"].put(ids, keep, states.transpose(0, 1))
             if "target" in stores:
                 tokens = inputs["prev_output_tokens"]
-                states, _ = model.decoder.extract_features(tokens, encoded)
-                stores["target"].put(ids, tokens.ne(model.decoder.dictionary.pad()), states)
+                _, extra = model.decoder.extract_features(tokens, encoded)
+                states = _layer(extra["inner_states"], layer)
+                keep = tokens.ne(model.decoder.dictionary.pad())
+                stores["target"].put(ids, keep, states.transpose(0, 1))
     finally:
         model.train(training)
+
+
+def _layer(states: Sequence[Tensor], layer: str) -> Tensor:
+    """A layer's states, ``(len, batch, dim)``, of the embeddings and all layers' ones."""
+    return states[max(LAYERS[layer], 1 - len(states))]
 
 
 def share(tensor: Tensor, cuts: np.ndarray) -> None:

@@ -44,9 +44,12 @@ class PrototypeTaskConfig(FairseqDataclass):
             "start of its schedule; otherwise both go on, as in the paper"
         },
     )
-    prototype_sample_size: int = field(
-        default=0,
-        metadata={"help": "states of a type that are clustered; 0: 256 per prototype, as in faiss"},
+    prototype_sample_size: Optional[int] = field(
+        default=None,
+        metadata={
+            "help": "states of a type that are clustered; 0: all; not given: 256 per prototype, as "
+            "in faiss"
+        },
     )
     prototype_memory: float = field(
         default=8.0,
@@ -142,6 +145,7 @@ def _settings(cfg: Any, config: Any) -> Settings:
         size=cfg.prototype_sample_size,
         memory=cfg.prototype_memory,
         max_tokens=cfg.prototype_max_tokens,
+        layer=config.prototype_layer,
     )
 
 

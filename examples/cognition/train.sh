@@ -4,20 +4,28 @@
 #       bash examples/cognition/train.sh DATA SAVE [FLAG...]
 # DATA comes from prepare/cognition.sh; SAVE is the folder of the checkpoints and the log; more
 # flags go to fairseq-train. The environment's variables are explained in examples/recipe.sh;
-# SELECT=cter chooses the checkpoint by instance CTER instead of BLEU (prepare with --valid cg20).
+# SELECT says what chooses the checkpoint: bleu, loss, the default of SIZE=paper without codes, or
+# cter, instance CTER (prepare with --valid cg20).
 set -euo pipefail
 # shellcheck source=../recipe.sh
 source "$(dirname "${BASH_SOURCE[0]}")/../recipe.sh"
 
-if [[ $SIZE == paper ]]; then # the paper's appendix B.2 and its authors' settings
-    : "${UPDATES:=1000000}" "${STAGE1_EPOCHS:=8}"
+if [[ $SIZE == paper ]]; then
+    validation=(
+        --validate-interval 1000000 --validate-interval-updates 5000 --save-interval-updates 5000
+    )
+    if is_transformer; then # as Proto-Transformer's authors: patience of 10 epochs
+        : "${UPDATES:=50000}" "${STAGE1_EPOCHS:=8}" "${SELECT:=loss}"
+        validation=(--validate-interval 1 --patience 10)
+    else # SQ-Transformer's appendix B.2 and its authors' settings
+        : "${UPDATES:=1000000}"
+    fi
     size=()
     sq_size=()
     transformer_size=()
     cat_size=(--encoder-attention-heads 4 --decoder-attention-heads 4) # as transformer has
     schedule=(
         --lr 5e-4 --lr-scheduler inverse_sqrt --warmup-updates 4000 --max-tokens 4096
-        --validate-interval-updates 5000 --save-interval-updates 5000
     )
 else # 2 + 2 layers, 128 wide, for the low-resource setting
     : "${UPDATES:=2000}" "${STAGE1_EPOCHS:=3}"
@@ -32,19 +40,30 @@ else # 2 + 2 layers, 128 wide, for the low-resource setting
     schedule=(
         --lr 3e-3 --lr-scheduler polynomial_decay --total-num-update "$UPDATES"
         --warmup-updates 300 --max-tokens 2048
-        --validate-interval-updates 1000 --save-interval-updates 1000
+    )
+    validation=(
+        --validate-interval 1000000 --validate-interval-updates 1000 --save-interval-updates 1000
     )
 fi
 beam='{"beam": 5, "max_len_a": 1.2, "max_len_b": 10}'
-if [[ ${SELECT:-bleu} == cter ]]; then
-    selection=(--eval-cter --eval-cter-args "$beam" --best-checkpoint-metric cter_instance)
-else
-    selection=(--best-checkpoint-metric bleu --maximize-best-checkpoint-metric)
-fi
+bleu=(--eval-bleu --eval-bleu-args "$beam" --eval-bleu-remove-bpe)
+case "${SELECT:=bleu}" in
+    bleu) selection=("${bleu[@]}" --best-checkpoint-metric bleu --maximize-best-checkpoint-metric) ;;
+    loss) selection=(--best-checkpoint-metric loss) ;;
+    cter)
+        selection=(
+            "${bleu[@]}" --eval-cter --eval-cter-args "$beam"
+            --best-checkpoint-metric cter_instance
+        )
+        ;;
+    *)
+        echo "$0: SELECT=$SELECT is none of bleu, loss, cter" >&2
+        exit 2
+        ;;
+esac
 common=(
     --dropout 0.3 --label-smoothing 0.1 --weight-decay 0.0001 "${size[@]}" "${schedule[@]}"
-    --eval-bleu --eval-bleu-args "$beam" --eval-bleu-remove-bpe "${selection[@]}"
-    --validate-interval 1000000 --max-tokens-valid 8192
+    "${validation[@]}" "${selection[@]}" --max-tokens-valid 8192
 )
 if is_transformer; then
     [[ $METHOD == cat ]] && transformer_size+=("${cat_size[@]}")

@@ -141,6 +141,16 @@ def test_checkpoints_carry_the_table_and_stage_1_may_be_a_plain_transformer():
     assert torch.equal(run(fresh.eval()), run(plain))
 
 
+def test_a_checkpoint_with_the_sublayer_in_a_layer_norm_is_refused():
+    model = build()
+    state = {
+        name.replace("prototype_attn", "self_attn_layer_norm.prototype_attn"): value
+        for name, value in model.state_dict().items()
+    }
+    with pytest.raises(ValueError, match="train it again, or use revision"):
+        model.load_state_dict(state)
+
+
 def test_a_copy_is_independent():
     model = fill(build()).eval()
     expected = run(model)
@@ -150,6 +160,21 @@ def test_a_copy_is_independent():
             parameter.zero_()
         model.encoder.prototypes.vectors.zero_()
     assert torch.equal(run(twin), expected)
+
+
+@pytest.mark.parametrize("variant", ["one-pass", "source-and-target"])
+def test_with_prototypes_the_layers_are_still_fairseqs(variant):
+    """What is written here instead of fairseq's loops: equal with a sublayer that does nothing."""
+    results = []
+    for one in (build("transformer"), fill(build(prototypes=variant, prototype_identity=True))):
+        encoded = one.eval().encoder(SOURCE, src_lengths=None, return_all_hiddens=True)
+        logits, extra = one.decoder(TARGET, encoded, alignment_layer=0, alignment_heads=1)
+        logits.square().sum().backward()
+        results.append((logits, extra, encoded, {n: p.grad for n, p in one.named_parameters()}))
+    (expected, more, memory, gradients), (logits, extra, encoded, ours) = results
+    assert torch.equal(logits, expected)
+    torch.testing.assert_close((extra, encoded), (more, memory | {"fc_results": []}))
+    torch.testing.assert_close({name: ours[name] for name in gradients}, gradients)
 
 
 def test_activation_checkpointing_recomputes_with_prototypes():
@@ -186,6 +211,12 @@ def test_presets_are_the_papers(arch, k, heads, ffn):
         ({"prototypes_per_token": 0}, "--prototypes-per-token must be at least 1"),
         ({"prototype_min_count": 0}, "--prototype-min-count must be at least 1"),
         ({"prototypes": "best"}, "--prototypes is one of one-pass"),
+        ({"prototype_layer": "first"}, "--prototype-layer is last-but-one or last, not first"),
+        ({"cross_self_attention": True}, "leave out --cross-self-attention"),
+        (
+            {"prototypes": "random", "checkpoint_activations": True},
+            "leave out --checkpoint-activations",
+        ),
     ],
 )
 def test_bad_options_are_refused(options, reason):

@@ -1,16 +1,10 @@
 """Prototype attention equals the paper's masked attention and leaves other tokens alone."""
 
-import copy
-
 import pytest
 import torch
 from torch.utils.flop_counter import FlopCounterMode
 
-from compgen_fairseq.modules.prototype_attention import (
-    PrototypeAttention,
-    PrototypeLayerNorm,
-    PrototypeTable,
-)
+from compgen_fairseq.modules.prototype_attention import PrototypeAttention, PrototypeTable
 
 DIM, HEADS, K = 8, 2, 3
 TYPES = torch.tensor([4, 6, 7])  # of 9; type 7 has one prototype
@@ -27,8 +21,8 @@ def table() -> PrototypeTable:
 
 
 @pytest.fixture
-def sublayer(table: PrototypeTable) -> PrototypeAttention:
-    sublayer = PrototypeAttention(DIM, HEADS, table).eval()
+def sublayer() -> PrototypeAttention:
+    sublayer = PrototypeAttention(DIM, HEADS).eval()
     for name, parameter in sublayer.named_parameters():  # biases and LayerNorm too
         torch.nn.init.normal_(parameter, mean=float(name == "norm.weight"))
     return sublayer
@@ -36,8 +30,7 @@ def sublayer(table: PrototypeTable) -> PrototypeAttention:
 
 def test_equals_masked_attention_over_all_prototypes_of_the_sentence(sublayer, table):
     x = torch.randn(5, 2, DIM)
-    table.select(TOKENS)
-    out = sublayer(x)
+    out = sublayer(x, table.select(TOKENS))
     for b, sentence in enumerate(TOKENS.tolist()):
         owned = [
             (place, table.vectors[table.slots[token], i])
@@ -63,27 +56,20 @@ def test_equals_masked_attention_over_all_prototypes_of_the_sentence(sublayer, t
         assert has.tolist() == [table.slots[t] >= 0 for t in sentence]
 
 
-def test_nothing_happens_before_the_table_is_filled(sublayer):
-    empty = PrototypeTable(9, DIM)
-    sublayer.shared = (empty,)
-    x = torch.randn(5, 2, DIM)
-    empty.select(TOKENS)
-    assert not empty.filled
-    assert sublayer(x) is x
+def test_an_empty_table_selects_nothing():
+    assert PrototypeTable(9, DIM).select(TOKENS) is None
 
 
 def test_what_lies_behind_the_count_does_not_matter(sublayer, table):
     x = torch.randn(5, 2, DIM)
-    table.select(TOKENS)
-    before = sublayer(x)
+    before = sublayer(x, table.select(TOKENS))
     table.vectors[1, 2] = table.vectors[2, 1:] = 100.0
-    assert torch.equal(sublayer(x), before)
+    assert torch.equal(sublayer(x, table.select(TOKENS)), before)
 
 
 def test_a_batch_without_any_such_token_passes_and_gives_no_nan(sublayer, table):
     x = torch.randn(2, 1, DIM, requires_grad=True)
-    table.select(torch.tensor([[5, 2]]))
-    out = sublayer(x)
+    out = sublayer(x, table.select(torch.tensor([[5, 2]])))
     assert torch.equal(out, x)
     out.sum().backward()
     assert sublayer.query.weight.grad is not None
@@ -92,8 +78,7 @@ def test_a_batch_without_any_such_token_passes_and_gives_no_nan(sublayer, table)
 
 def test_gradients_reach_the_token_and_the_parameters_not_the_table(sublayer, table):
     x = torch.randn(5, 2, DIM, requires_grad=True)
-    table.select(TOKENS)
-    (sublayer(x) * torch.randn(5, 2, DIM)).sum().backward()
+    (sublayer(x, table.select(TOKENS)) * torch.randn(5, 2, DIM)).sum().backward()
     assert x.grad is not None and x.grad.abs().min() > 0
     unused = {"key.bias"}  # shifts all scores of a token alike
     for name, parameter in sublayer.named_parameters():
@@ -103,23 +88,36 @@ def test_gradients_reach_the_token_and_the_parameters_not_the_table(sublayer, ta
 
 def test_cost_grows_with_the_length_not_with_its_square(sublayer, table):
     def flops(length: int) -> int:
-        table.select(TYPES[torch.arange(length) % 3].unsqueeze(0))
+        selection = table.select(TYPES[torch.arange(length) % 3].unsqueeze(0))
         with FlopCounterMode(display=False) as counter:
-            sublayer(torch.randn(length, 1, DIM))
+            sublayer(torch.randn(length, 1, DIM), selection)
         return counter.get_total_flops()
 
     per_token = (flops(400) - flops(200)) / 200
     assert per_token == 2 * 2 * DIM * DIM, "a token costs its query and its output, no more"
 
 
-def test_the_norm_keeps_its_names_and_a_copy_its_own_table(sublayer, table):
-    norm = PrototypeLayerNorm(DIM, sublayer)
-    names = set(norm.state_dict())
-    assert {"weight", "bias", "prototype_attn.query.weight"} <= names
-    assert not any("vectors" in name for name in names), "the table is saved with every layer"
-    pair = torch.nn.ModuleList([table, norm])
-    twin = copy.deepcopy(pair)
-    assert twin[1].prototype_attn.shared[0] is twin[0]
+def test_dropout_on_the_prototypes_in_training_only():
+    """A share of their numbers is zero, the others are larger by 1 / (1 - p)."""
+    table = PrototypeTable(9, DIM, dropout=0.25)
+    table.fill(TYPES, torch.ones(3, K, DIM), torch.full((3,), K))
+    torch.manual_seed(1)
+    draws = torch.stack([table.select(TOKENS).vectors for _ in range(300)])
+    dropped = draws.eq(0).float().mean()
+    assert abs(dropped - 0.25) < 0.01
+    torch.testing.assert_close(draws[draws != 0], torch.full((int((draws != 0).sum()),), 4 / 3))
+    assert torch.equal(table.eval().select(TOKENS).vectors, torch.ones(3, K, DIM))
+
+
+def test_the_identity_changes_nothing_and_learns(table):
+    """Whatever gain and bias the LayerNorm before it has: there is none of its own."""
+    identity = PrototypeAttention(DIM, HEADS, dropout=0.5, attention_dropout=0.5, identity=True)
+    x = torch.randn(5, 2, DIM) * 3 + 2
+    out = identity(x, table.select(TOKENS))
+    assert torch.equal(out, x)
+    (out * torch.randn(5, 2, DIM)).sum().backward()
+    assert identity.output.weight.grad.abs().sum() > 0
+    assert not torch.allclose(PrototypeAttention(DIM, HEADS)(x, table.select(TOKENS)), x)
 
 
 def test_a_table_takes_the_size_of_what_it_loads(table):
@@ -143,6 +141,6 @@ def test_a_table_that_does_not_fit_is_refused_in_one_sentence(other, reason, tab
 
 def test_bad_sizes_are_named(table):
     with pytest.raises(ValueError, match="3 attention heads don't divide a width of 8"):
-        PrototypeAttention(8, 3, table)
+        PrototypeAttention(8, 3)
     with pytest.raises(ValueError, match=r"prototypes \(2, 3, 8\) for 3 types"):
         table.fill(TYPES, torch.zeros(2, 3, DIM), torch.ones(3))

@@ -17,6 +17,7 @@ from fairseq.models import ARCH_CONFIG_REGISTRY, ARCH_MODEL_REGISTRY
 import compgen_fairseq  # noqa: F401
 from compgen_fairseq.prototypes.extract import Settings, collect_word, extract
 from compgen_fairseq.prototypes.kmeans import prototypes_of
+from compgen_fairseq.tasks import prototype_hook
 
 SETTINGS = Settings(k=2, min_count=5, size=30, max_tokens=60)
 WORDS, DIM = 12, 16
@@ -48,37 +49,71 @@ def corpus(pairs: int = 120, words: int = WORDS, order: list[int] | None = None)
     return LanguagePairDataset(*columns, shuffle=False)
 
 
-def model(variant: str = "one-pass", words: int = WORDS):
+def model(variant: str = "one-pass", words: int = WORDS, layers: int = 1, **options):
     task = SimpleNamespace(source_dictionary=dictionary(words), target_dictionary=dictionary(words))
-    sizes = {"layers": 1, "embed_dim": DIM, "ffn_embed_dim": 16, "attention_heads": 2}
+    sizes = {"layers": layers, "embed_dim": DIM, "ffn_embed_dim": 16, "attention_heads": 2}
     sides = ("encoder", "decoder")
-    args = Namespace(**{f"{s}_{n}": v for s in sides for n, v in sizes.items()}, prototypes=variant)
+    options |= {f"{s}_{n}": v for s in sides for n, v in sizes.items()}
+    args = Namespace(prototypes=variant, **options)
     ARCH_CONFIG_REGISTRY["proto_transformer"](args)
     torch.manual_seed(1)
     return ARCH_MODEL_REGISTRY["proto_transformer"].build_model(args, task)
 
 
 @pytest.mark.parametrize("side", ["source", "target"])
-def test_prototypes_cluster_the_states_of_each_word(side):
+@pytest.mark.parametrize(
+    ("layers", "layer", "index"),
+    [(1, "last-but-one", 1), (1, "last", 1), (3, "last-but-one", 2), (3, "last", 3)],
+)
+def test_prototypes_cluster_the_states_of_each_word(side, layers, layer, index):
     """With all states chosen: those that the model gives each sentence by itself."""
-    network, data = model("source-and-target").eval(), corpus()
+    network, data = model("source-and-target", layers=layers).eval(), corpus()
     states: dict[int, list[np.ndarray]] = {}
     with torch.no_grad():
         for pair in (data[i] for i in range(len(data))):
             source = pair["source"].unsqueeze(0)
-            encoded = network.encoder(source, src_lengths=torch.tensor([source.size(1)]))
-            tokens, vectors = source, encoded["encoder_out"][0].transpose(0, 1)
+            encoded = network.encoder(source, src_lengths=None, return_all_hiddens=True)
+            tokens, hidden = source, encoded["encoder_states"]
             if side == "target":
                 tokens = pair["target"].roll(1).unsqueeze(0)
-                vectors, _ = network.decoder.extract_features(tokens, encoded)
-            for token, vector in zip(tokens[0].tolist(), vectors[0], strict=True):
+                hidden = network.decoder.extract_features(tokens, encoded)[1]["inner_states"]
+            for token, vector in zip(tokens[0].tolist(), hidden[index][:, 0], strict=True):
                 states.setdefault(token, []).append(vector.numpy())
-    found = extract(network, data, [side], Settings(k=1, min_count=5, max_tokens=60))[side]
+    settings = Settings(k=1, min_count=5, size=0, max_tokens=60, layer=layer)
+    found = extract(network, data, [side], settings)[side]
     words = [t for t in range(4, 4 + WORDS - 1) if len(states.get(t, ())) >= 5]
     assert found.types.tolist() == words and len(words) > 5
     expected = torch.from_numpy(np.stack([np.mean(states[t], axis=0) for t in words]))
     torch.testing.assert_close(found.vectors[:, 0], expected, atol=2e-3, rtol=0)
     assert found.counts.tolist() == [1] * len(words)
+
+
+@pytest.mark.parametrize("variant", ["one-pass", "source-and-target"])
+def test_stage_2_that_starts_as_the_identity_begins_with_the_outputs_of_stage_1(variant):
+    """Bit for bit, whatever the LayerNorms have learned; as published it does not."""
+    data, target = corpus(), torch.tensor([[2, 5, 4, 6]])
+    source = data[0]["source"].unsqueeze(0)
+    for identity in (True, False):
+        network = model(variant, layers=2, prototype_min_count=5, prototype_identity=identity)
+        for norm in (m for m in network.modules() if isinstance(m, torch.nn.LayerNorm)):
+            torch.nn.init.normal_(norm.weight, 1, 0.3)
+            torch.nn.init.normal_(norm.bias, 0, 0.3)
+        task = prototype_task(network, data, prototype_stage1_epochs=1)
+        outputs = []
+        for epoch in (1, 2):
+            prototype_hook.begin_epoch(task, epoch, network)
+            outputs.append(network.eval()(source, None, target)[0])
+        assert all(table.filled for table in network.tables().values())
+        assert torch.equal(*outputs) == identity
+
+
+def prototype_task(network, data, **options):
+    """What the hook sees of the task."""
+    cfg = SimpleNamespace(**vars(prototype_hook.PrototypeTaskConfig()) | options)
+    cfg.data, cfg.train_subset = "data-bin", "train"
+    return SimpleNamespace(
+        cfg=cfg, dataset=lambda subset: data, max_positions=lambda: network.max_positions()
+    )
 
 
 def test_leaves_the_model_and_the_random_numbers_alone():

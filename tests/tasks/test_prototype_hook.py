@@ -6,6 +6,7 @@ import pytest
 import torch
 
 from compgen_fairseq.modules.prototype_attention import PrototypeTable
+from compgen_fairseq.prototypes.extract import Settings
 from compgen_fairseq.tasks import prototype_hook
 from compgen_fairseq.tasks.prototype_hook import PrototypeTaskConfig, begin_epoch
 
@@ -17,7 +18,10 @@ class Model:
 
     def __init__(self, variant: str = "one-pass", k: int = 2, **options):
         self.prototype_config = SimpleNamespace(
-            prototypes=variant, prototypes_per_token=k, prototype_min_count=3
+            prototypes=variant,
+            prototypes_per_token=k,
+            prototype_min_count=3,
+            prototype_layer="last",
         )
         self.table = PrototypeTable(TYPES, DIM, 7)
         self.cfg = SimpleNamespace(**options)
@@ -57,7 +61,8 @@ def test_the_tables_are_filled_once_when_stage_1_is_over(extractions):
         states.append((model.table.filled, model.trained, len(extractions)))
     assert states == 2 * [(False, False, 0)] + 3 * [(True, True, 1)]
     subset, settings = extractions[0]
-    assert (subset, settings.k, settings.min_count, settings.size) == ("train", 2, 3, 9)
+    assert subset == "train"
+    assert settings == Settings(k=2, min_count=3, size=9, layer="last")
 
 
 def test_the_memory_it_may_take_is_told_before_training(extractions, caplog):
