@@ -52,6 +52,24 @@ def test_other_models(recipe, languages, method, tmp_path, run):
 
 
 @pytest.mark.parametrize(
+    ("recipe", "languages", "method", "epochs", "line"),
+    [
+        ("cognition", ("en", "zh"), "proto-identity", 12, "early stop since valid performance"),
+        ("wmt17_en_de", ("en", "de"), "proto", 3, "optimizer and learning rate start anew"),
+    ],
+)
+def test_prototypes_as_their_authors_train(recipe, languages, method, epochs, line, tmp_path, run):
+    """SIZE=paper with small layers: what happens at the stage border and what ends the training."""
+    data, save = prepared(tmp_path / "data", languages, run), tmp_path / "save"
+    tiny = [flag for flag in TINY if "predictor" not in flag]
+    never_better = ["--lr=0", "--warmup-updates=0", "--lr-scheduler=fixed"]
+    flags = [*tiny, *never_better, f"--max-epoch={epochs}", "--prototype-min-count=5"]
+    variables = {"METHOD": method, "SIZE": "paper", "STAGE1_EPOCHS": "1"}
+    log = script(f"{recipe}/train.sh", data, save, *flags, **variables)
+    assert line in log and "prototypes: source side" in log
+
+
+@pytest.mark.parametrize(
     ("recipe", "method", "size", "single"),
     [
         ("scan", "syntactic", "paper", True),
