@@ -10,6 +10,8 @@ from collections.abc import Iterable
 import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import coo_matrix, csr_matrix
+from scipy.special import xlogy
+from tqdm import tqdm
 
 #: How many classes are kept apart while words are added one by one (or the number of classes
 #: asked for, where that is more). A vocabulary no larger than this is clustered exactly.
@@ -55,7 +57,7 @@ def brown_classes(counts: csr_matrix, num_classes: int) -> NDArray[np.int64]:
     The most frequent types start as classes of their own; the others join in order of frequency,
     each as a new class, whereupon the pair of classes whose merging loses the least mutual
     information is merged; in the end pairs are merged until ``num_classes`` are left. The result
-    is deterministic.
+    is deterministic. A type costs the square of the number of classes.
 
     Args:
         counts: bigram counts ``(vocabulary, vocabulary)``.
@@ -77,76 +79,123 @@ def brown_classes(counts: csr_matrix, num_classes: int) -> NDArray[np.int64]:
             "ask for fewer codes"
         )
     by_column = counts.tocsc()
-    total = counts.sum()
     classes = np.full(counts.shape[0], -1)
-    joint: Counts = np.zeros((0, 0))
-    for word in order:
-        classes[word] = len(joint)
-        joint = _grow(joint, counts[int(word)], by_column[:, int(word)], classes, int(word))
-        if len(joint) > max(WINDOW, num_classes):
-            joint = _merge_best(joint, classes, total)
-    while len(joint) > num_classes:
-        joint = _merge_best(joint, classes, total)
+    table = _Merges(max(WINDOW, num_classes) + 1)
+    for word in tqdm(order, "Brown classes", unit=" types", disable=None, mininterval=5):
+        classes[word] = table.size
+        table.add(*_neighbours(counts[int(word)], by_column[:, int(word)], classes, int(word)))
+        if table.size > max(WINDOW, num_classes):
+            table.merge_best(classes)
+    while table.size > num_classes:
+        table.merge_best(classes)
     return _by_frequency(classes, frequency, num_classes)
 
 
 def mutual_information(joint: Counts) -> float:
     """``I(Z1, Z2)`` in nats of a table of class bigram counts ``(classes, classes)``."""
     joint = joint / joint.sum()
-    return float(_information(joint, joint.sum(1)[:, None], joint.sum(0)[None]).sum())
+    return float(_xlogx(joint).sum() - _xlogx(joint.sum(0)).sum() - _xlogx(joint.sum(1)).sum())
 
 
-def _information(joint: Counts, left: Counts, right: Counts) -> Counts:
-    """``p(a, b) log(p(a, b) / (p(a) p(b)))``, 0 where ``p(a, b)`` is 0."""
-    product = np.where(joint > 0, left * right, 1.0)
-    return joint * np.log(np.where(joint > 0, joint, 1.0) / product) * (joint > 0)
+def _xlogx(x: Counts) -> Counts:
+    return xlogy(x, x)
 
 
-def _grow(joint: Counts, row: csr_matrix, column, classes: NDArray, word: int) -> Counts:
-    """Add the newest class, which is the one word, to the table of class bigrams."""
-    new = classes[word]
-    grown = np.zeros((new + 1, new + 1))
-    grown[:new, :new] = joint
-    for sparse, target in ((row, grown[new]), (column, grown[:, new])):
-        others = sparse.indices
-        known = classes[others] >= 0
-        target += np.bincount(classes[others[known]], weights=sparse.data[known], minlength=new + 1)
-    grown[new, new] /= 2  # counted as a row and as a column
-    return grown
+def _saved(x: Counts, y: Counts) -> Counts:
+    """``x log x + y log y - (x + y) log(x + y)``, which is 0 where ``x`` or ``y`` is."""
+    return _xlogx(x) + _xlogx(y) - _xlogx(x + y)
 
 
-def _merge_best(joint: Counts, classes: NDArray, total: float) -> Counts:
-    """Merge the pair that loses the least, in ``classes`` in place; return the smaller table."""
-    keep, gone = _cheapest_pair(joint / total)
-    classes[classes == gone] = keep
-    classes[classes > gone] -= 1
-    joint = joint.copy()
-    joint[keep] += joint[gone]
-    joint[:, keep] += joint[:, gone]
-    return np.delete(np.delete(joint, gone, 0), gone, 1)
+def _neighbours(row: csr_matrix, column, classes: NDArray, word: int) -> tuple[Counts, Counts]:
+    """How often the newest class, one word, stands before and behind each class and itself."""
+    size = classes[word] + 1
+    sides = []
+    for sparse in (row, column):
+        known = classes[sparse.indices] >= 0
+        others = classes[sparse.indices[known]]
+        sides.append(np.bincount(others, weights=sparse.data[known], minlength=size))
+    return sides[0], sides[1]
 
 
-def _cheapest_pair(joint: Counts) -> tuple[int, int]:
-    """The pair ``(i, j)``, ``i < j``, whose merging loses the least mutual information."""
-    left, right = joint.sum(1), joint.sum(0)
-    terms = _information(joint, left[:, None], right[None])
-    own = terms.sum(1) + terms.sum(0) - np.diag(terms)
-    before = own[:, None] + own[None] - terms - terms.T
-    pair_left, pair_right = left[:, None] + left[None], right[:, None] + right[None]
-    rows = _information(joint[:, None] + joint[None], pair_left[..., None], right[None, None])
-    columns = _information(joint.T[:, None] + joint.T[None], pair_right[..., None], left)
-    index = np.arange(len(joint))
-    after = rows.sum(-1) + columns.sum(-1)
-    for part in (rows, columns):  # what the pair itself contributes is counted once, merged
-        own_part = part[index, :, index]
-        after -= own_part + own_part.T
-    diagonal = np.diag(joint)
-    merged = diagonal[:, None] + diagonal[None] + joint + joint.T
-    after += _information(merged, pair_left, pair_right)
-    loss = before - after
-    loss[np.tril_indices(len(joint))] = np.inf
-    keep, gone = np.unravel_index(np.argmin(loss), loss.shape)
-    return int(keep), int(gone)
+class _Merges:
+    """A table of class bigram counts, and what each merging of two of its classes would lose.
+
+    The mutual information of counts ``n(a, b)`` is, but for a constant and the total,
+    ``sum n(a, b) log n(a, b) - sum n(a) log n(a) - sum n(b) log n(b)``. So a merging's loss is a
+    sum of :func:`_saved`, over the columns for two rows merged and over the rows for two columns.
+    These two sums are kept for all pairs of classes: an added or merged class changes one term of
+    each, so a step costs the square of the number of classes.
+
+    Args:
+        most: the number of classes there can be at a time.
+    """
+
+    def __init__(self, most: int):
+        self.size = 0
+        self._joint, self._rows, self._columns = (np.zeros((most, most)) for _ in range(3))
+
+    def add(self, before: Counts, behind: Counts) -> None:
+        """Add a class that stands so often before, and behind, each class, itself the last."""
+        n = self.size
+        self.size += 1
+        self._joint[n, : n + 1], self._joint[: n + 1, n] = before, behind
+        self._update(n, 1)
+        self._renew(n)
+
+    def merge_best(self, classes: NDArray) -> None:
+        """Merge the pair that loses the least, in ``classes`` in place, too."""
+        keep, gone = self._cheapest_pair()
+        classes[classes == gone] = keep
+        classes[classes > gone] -= 1
+        self._update(keep, -1)
+        self._update(gone, -1)
+        n, joint = self.size, self._joint
+        joint[keep] += joint[gone]
+        joint[:, keep] += joint[:, gone]
+        for table in (joint, self._rows, self._columns):
+            table[gone : n - 1] = table[gone + 1 : n]
+            table[:, gone : n - 1] = table[:, gone + 1 : n]
+            table[n - 1], table[:, n - 1] = 0, 0
+        self.size -= 1
+        self._update(keep, 1)
+        self._renew(keep)
+
+    def _update(self, k: int, sign: int) -> None:
+        """Add or subtract the terms of class ``k`` as a column of rows and as a row of columns."""
+        n = self.size
+        for sums, terms in ((self._rows, self._joint[:n, k]), (self._columns, self._joint[k, :n])):
+            found = terms.nonzero()[0]
+            values = terms[found]
+            sums[np.ix_(found, found)] += sign * _saved(values[:, None], values[None])
+
+    def _renew(self, k: int) -> None:
+        """Sum all terms of the pairs of class ``k``."""
+        n = self.size
+        joint = self._joint[:n, :n]
+        for sums, table in ((self._rows, joint), (self._columns, joint.T)):
+            found = table[k].nonzero()[0]
+            sums[k, :n] = sums[:n, k] = _saved(table[:, found], table[k, found]).sum(1)
+
+    def _cheapest_pair(self) -> tuple[int, int]:
+        """The pair ``(i, j)``, ``i < j``, whose merging loses the least mutual information."""
+        n = self.size
+        joint = self._joint[:n, :n]
+        left, right, own = joint.sum(1), joint.sum(0), np.diag(joint)
+        logs, own_logs = _xlogx(joint), _xlogx(own)
+        loss = self._rows[:n, :n] + self._columns[:n, :n]
+        # the four counts of the pair itself become one, so their terms are others
+        beside = own_logs[:, None] + logs.T - _xlogx(own[:, None] + joint.T)
+        above = own_logs[:, None] + logs - _xlogx(own[:, None] + joint)
+        loss -= beside + beside.T + above + above.T
+        four = own_logs[:, None] + own_logs[None] + logs + logs.T
+        loss += four - _xlogx(own[:, None] + own[None] + joint + joint.T)
+        for margin in (left, right):
+            loss -= _saved(margin[:, None], margin[None])
+        # equal losses differ by rounding: the first pair of classes shall win everywhere
+        loss = np.round(loss, 6)
+        loss[np.tril_indices(n)] = np.inf
+        keep, gone = np.unravel_index(np.argmin(loss), loss.shape)
+        return int(keep), int(gone)
 
 
 def _by_frequency(classes: NDArray, frequency: NDArray, num_classes: int) -> NDArray[np.int64]:

@@ -61,6 +61,8 @@ def substitution_classes(
 
     classes, targets = _Classes(source_types), _Classes(target_types)
     for (one, other), _ in sorted(common.items(), key=lambda item: (-item[1], item[0])):
+        if classes.of[one] == classes.of[other]:
+            continue
         first, second = (classes.members[classes.of[word]] for word in (one, other))
         across = ((min(pair), max(pair)) for pair in product(first, second))
         if changes[one, other] and all(changes.get(pair, True) for pair in across):

@@ -36,13 +36,47 @@ def test_mutual_information_of_a_hand_computed_table():
 
 @pytest.mark.parametrize("seed", range(5))
 def test_the_cheapest_pair_is_the_best_of_all_pairs(seed):
-    table = np.random.default_rng(seed).integers(0, 5, (7, 7)).astype(float)
-    table /= table.sum()
+    table = np.random.default_rng(seed).integers(0, 5, (9, 9)).astype(float)
+    kept = brown._Merges(9)
+    for size in range(1, 10):
+        kept.add(table[size - 1, :size], table[:size, size - 1])
+    classes = np.arange(9)
+    for _ in range(2):  # after merging, too
+        table = merged(table, *kept._cheapest_pair())
+        kept.merge_best(classes)
     losses = {
         pair: mutual_information(table) - mutual_information(merged(table, *pair))
         for pair in itertools.combinations(range(7), 2)
     }
-    assert brown._cheapest_pair(table) == min(losses, key=losses.__getitem__)
+    assert kept._cheapest_pair() == min(losses, key=losses.__getitem__)
+    assert set(classes) == set(range(7))
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_adding_and_merging_keeps_the_losses_right(seed, monkeypatch):
+    """As many words as there are in the window are in it while the others come and go."""
+    monkeypatch.setattr(brown, "WINDOW", 8)
+    rng = np.random.default_rng(seed)
+    sentences = [np.append(rng.zipf(1.5, 6) % 40, EOS) for _ in range(200)]
+    seen = []
+    monkeypatch.setattr(brown._Merges, "merge_best", check_then(brown._Merges.merge_best, seen))
+    brown_classes(bigram_counts(sentences, 40, EOS), 5)
+    assert len(seen) > 20
+
+
+def check_then(merge_best, seen):
+    """Compare the kept sums with what the table says, then merge."""
+
+    def checked(self, classes):
+        joint = self._joint[: self.size, : self.size]
+        for kept, table in ((self._rows, joint), (self._columns, joint.T)):
+            true = brown._saved(table[:, None], table[None]).sum(-1)
+            off = ~np.eye(self.size, dtype=bool)
+            np.testing.assert_allclose(kept[: self.size, : self.size][off], true[off], atol=1e-8)
+        seen.append(self.size)
+        merge_best(self, classes)
+
+    return checked
 
 
 def corpus(rng, sentences=400):
