@@ -18,12 +18,18 @@ import torch
 # At its import fairseq says that tensorboardX is missing, before every message of ours.
 logging.getLogger("fairseq.tasks.text_to_speech").setLevel(logging.WARNING)
 
+from fairseq import checkpoint_utils  # noqa: E402
 from fairseq.data import data_utils  # noqa: E402
+from fairseq.distributed import utils as distributed_utils  # noqa: E402
+from fairseq.file_io import PathManager  # noqa: E402
+from fairseq.models.ema.ema import EMA  # noqa: E402
 from fairseq.tasks import FairseqTask  # noqa: E402
 from fairseq.trainer import Trainer  # noqa: E402
 from omegaconf import OmegaConf  # noqa: E402
 
 from compgen_fairseq.reporting.provenance import Record  # noqa: E402
+
+logger = logging.getLogger(__name__)
 
 
 def apply() -> None:
@@ -32,6 +38,10 @@ def apply() -> None:
     resume_with_the_same_batches()
     trust_what_checkpoints_hold()
     record_runs()
+    send_what_checkpoints_hold()
+    copy_whole_checkpoints()
+    end_a_finished_training()
+    average_numbers_only()
     say_errors_in_sentences()
 
 
@@ -152,6 +162,104 @@ def _new_record(trainer: Trainer) -> Record:
         [torch.cuda.get_device_name()] if trainer.cuda else [],
         config["distributed_training"]["distributed_world_size"],
     )
+
+
+def send_what_checkpoints_hold() -> None:
+    """Let several processes resume: what the first one reads must reach the others.
+
+    fairseq turns the options of a loaded checkpoint into its configuration class and sends that;
+    PyTorch's safe loader refuses it at the other end. Here the options are sent as the plain
+    containers that the checkpoint holds, so that the safe loader also serves what is sent.
+    """
+    if hasattr(distributed_utils._broadcast_object_slow, "__wrapped__"):
+        return
+    torch.serialization.add_safe_globals([distributed_utils._TensorPlaceholder])
+    distributed_utils._broadcast_object_slow = _in_plain_containers(
+        distributed_utils._broadcast_object_slow
+    )
+
+
+def _in_plain_containers(broadcast: Callable[..., Any]) -> Callable[..., Any]:
+    @functools.wraps(broadcast)
+    def broadcast_plain(state: Any, *args: Any, **kwargs: Any) -> Any:
+        if isinstance(state, dict):
+            state = {
+                name: OmegaConf.to_container(value, resolve=True, enum_to_str=True)
+                if OmegaConf.is_config(value)
+                else value
+                for name, value in state.items()
+            }
+        return broadcast(state, *args, **kwargs)
+
+    return broadcast_plain
+
+
+def copy_whole_checkpoints() -> None:
+    """Copy files under another name and rename the copy.
+
+    fairseq writes one checkpoint and copies it to ``checkpoint_best.pt`` and ``checkpoint_last.pt``
+    byte by byte. A run that is killed meanwhile leaves half a file, from which nothing resumes.
+    """
+    if not hasattr(PathManager.copy, "__wrapped__"):
+        PathManager.copy = staticmethod(_then_renamed(PathManager.copy))
+
+
+def _then_renamed(copy: Callable[..., Any]) -> Callable[..., Any]:
+    @functools.wraps(copy)
+    def copy_and_rename(src_path: str, dst_path: str, overwrite: bool = False) -> Any:
+        if not PathManager.supports_rename(dst_path):
+            return copy(src_path, dst_path, overwrite=overwrite)
+        copied = copy(src_path, f"{dst_path}.tmp", overwrite=True)
+        PathManager.rename(f"{dst_path}.tmp", dst_path)
+        return copied
+
+    return copy_and_rename
+
+
+def end_a_finished_training() -> None:
+    """Keep a training that is called again after its last update from doing one more.
+
+    fairseq compares the number of updates with ``--max-update`` only after an update.
+    """
+    if not hasattr(checkpoint_utils.load_checkpoint, "__wrapped__"):
+        checkpoint_utils.load_checkpoint = _unless_finished(checkpoint_utils.load_checkpoint)
+
+
+def _unless_finished(load_checkpoint: Callable[..., Any]) -> Callable[..., Any]:
+    @functools.wraps(load_checkpoint)
+    def load_and_compare(cfg: Any, trainer: Any, **kwargs: Any) -> Any:
+        loaded = load_checkpoint(cfg, trainer, **kwargs)
+        options = trainer.cfg.optimization
+        if 0 < options.max_update <= trainer.get_num_updates():
+            logger.info(
+                "nothing is left to train: the checkpoint has %d updates, --max-update is %d",
+                *(trainer.get_num_updates(), options.max_update),
+            )
+            options.max_epoch = -1  # the epoch after which the training ends
+        return loaded
+
+    return load_and_compare
+
+
+def average_numbers_only() -> None:
+    """Have ``--store-ema`` copy buffers of integers, which have no average."""
+    if not hasattr(EMA.__init__, "__wrapped__"):
+        EMA.__init__ = _without_integers(EMA.__init__)
+
+
+def _without_integers(init: Callable[..., None]) -> Callable[..., None]:
+    @functools.wraps(init)
+    def init_without(
+        self: Any, model: Any, config: Any, device: Any = None, skip_keys: Any = None
+    ) -> None:
+        whole = {
+            n
+            for n, v in model.state_dict().items()
+            if torch.is_tensor(v) and not v.is_floating_point()
+        }
+        init(self, model, config, device, whole | set(skip_keys or ()))
+
+    return init_without
 
 
 def say_errors_in_sentences() -> None:

@@ -2,6 +2,7 @@
 
 import functools
 import logging
+from argparse import Namespace
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Optional
@@ -9,6 +10,7 @@ from typing import Any, Optional
 import torch
 from fairseq import checkpoint_utils, utils
 from fairseq.dataclass import FairseqDataclass
+from fairseq.dataclass.utils import convert_namespace_to_omegaconf
 from fairseq.distributed import utils as distributed_utils
 from fairseq.logging import metrics
 from fairseq.optim.lr_scheduler import build_lr_scheduler
@@ -187,7 +189,7 @@ class Restart:
 
     def __init__(self) -> None:
         self.schedule: Any = None
-        self.stepped = False
+        self.rate: float | None = None  # of the last step
 
     def before_step(self, optimizer: Any, model: Any, update: int) -> None:
         """Set the learning rate of a step; before the first one with prototypes forget the others.
@@ -197,6 +199,11 @@ class Restart:
             model: a ``proto_transformer``, with or without a wrapper.
             update: how many steps there were.
         """
+        if self.schedule is None:  # with the first step: options that do not do are refused then
+            rate = optimizer.get_lr()
+            options = convert_namespace_to_omegaconf(Namespace(**vars(model.cfg)))
+            self.schedule = build_lr_scheduler(options.lr_scheduler, optimizer)
+            optimizer.set_lr(rate)
         table = next(iter(model.tables().values()))
         if not table.filled:
             return
@@ -204,16 +211,13 @@ class Restart:
             logger.info("prototypes: optimizer and learning rate start anew")
             table.restarted.fill_(update)
             optimizer.optimizer.state.clear()
-        if self.schedule is None:
-            self.schedule = build_lr_scheduler(model.cfg, optimizer)
-        self.schedule.step_update(update - int(table.restarted))
-        self.stepped = True
+        self.rate = self.schedule.step_update(update - int(table.restarted))
 
     def log(self) -> None:
         """Report the learning rate of the last step instead of the one that counts on."""
-        if self.stepped:
-            metrics.log_scalar("lr", self.schedule.lr, weight=0, priority=300)
-        self.stepped = False
+        if self.rate is not None:
+            metrics.log_scalar("lr", self.rate, weight=0, priority=300)
+        self.rate = None
 
 
 def fill_tables(task: Any, model: Any, subset: str, settings: Settings) -> None:

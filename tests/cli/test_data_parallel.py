@@ -1,20 +1,10 @@
 """Two workers hold the same model, and it is the one that a single process trains."""
 
-import multiprocessing
 import re
-import socket
-from unittest import mock
 
 import pytest
 import torch
-from fairseq.checkpoint_utils import load_checkpoint_to_cpu
-from fairseq_cli.train import cli_main
-
-import compgen_fairseq  # noqa: F401
-
-# a server that has imported fairseq: each of its processes starts at once
-PROCESSES = multiprocessing.get_context("forkserver")
-PROCESSES.set_forkserver_preload(["fairseq_cli.train"])
+from fairseq_commands import EVERY_WORKER_SAVES, load, start_workers, statuses
 
 TERMS = [
     f"{term}_{side}"
@@ -24,26 +14,6 @@ TERMS = [
     )
     for side in ("source", "target")
 ]
-EVERY_WORKER_SAVES = """
-from fairseq.trainer import Trainer
-import compgen_fairseq
-
-Trainer.should_save_checkpoint_on_current_rank = property(lambda self: True)
-"""
-
-
-def start(*flags: object):
-    """Start ``fairseq-train``."""
-    with mock.patch("sys.argv", ["fairseq-train", *map(str, flags)]):
-        process = PROCESSES.Process(target=cli_main)
-        process.start()
-    return process
-
-
-def free_port() -> int:
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        return free.getsockname()[1]
 
 
 @pytest.fixture
@@ -60,27 +30,15 @@ def train(tiny_data, plugin, tmp_path):
         *("--num-workers", 0, "--seed", 5, "--required-batch-size-multiple", 1),
         *("--max-update", 20, "--disable-validation", "--no-epoch-checkpoints"),
     ]
-    shared = "--distributed-backend gloo --ddp-backend legacy_ddp --distributed-world-size 2"
 
     def train(name: str, workers: int, *flags: object) -> list[tuple[dict, str]]:
         folders = [tmp_path / f"{name}{rank}" for rank in range(workers)]
-        port = free_port()
-        processes = []
-        for rank, folder in enumerate(folders):
+        for folder in folders:
             folder.mkdir()
-            own = ["--save-dir", folder, "--log-file", folder / "log"]
-            if workers == 2:
-                own += [*shared.split(), "--distributed-init-method", f"tcp://127.0.0.1:{port}"]
-                own += ["--distributed-no-spawn", "--distributed-rank", rank]
-            processes.append(start(*common, *flags, *own))
-        for process in processes:
-            process.join(timeout=200)
-        assert [process.exitcode for process in processes] == [0] * workers
+        own = [["--save-dir", folder, "--log-file", folder / "log"] for folder in folders]
+        assert set(statuses(start_workers(workers, *common, *flags, own=own))) == {0}
         return [
-            (
-                load_checkpoint_to_cpu(str(folder / "checkpoint_last.pt"))["model"],
-                (folder / "log").read_text(),
-            )
+            (load(folder / "checkpoint_last.pt")["model"], (folder / "log").read_text())
             for folder in folders
         ]
 

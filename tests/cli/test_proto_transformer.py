@@ -1,23 +1,16 @@
 """One fairseq-train call trains both stages; nothing but the checkpoint is needed afterwards."""
 
-import multiprocessing
 import re
 import signal
-import socket
 from pathlib import Path
-from unittest import mock
 
 import pytest
 import torch
-from fairseq.checkpoint_utils import load_checkpoint_to_cpu, load_model_ensemble
+from fairseq.checkpoint_utils import load_model_ensemble
+from fairseq_commands import EVERY_WORKER_SAVES, different, load, start_workers, status, statuses
 
-import compgen_fairseq  # noqa: F401
 from compgen_fairseq.cli import prototypes
 from compgen_fairseq.models.proto_transformer import ProtoTransformerModel
-
-# a server that has imported fairseq: each of its processes starts at once
-PROCESSES = multiprocessing.get_context("forkserver")
-PROCESSES.set_forkserver_preload(["fairseq_cli.train", "fairseq_cli.generate"])
 
 ARCH = ["--arch", "proto_transformer", "--prototypes-per-token", 2, "--prototype-min-count", 5]
 STAGE_1 = ["--prototype-stage1-epochs", 2]  # epochs have 10 updates
@@ -42,33 +35,11 @@ if moment == "k-means":
 """
 
 
-def command(module: str, *flags: object):
-    """Start a command of fairseq."""
-    with mock.patch("sys.argv", [module, *map(str, flags)]):
-        process = PROCESSES.Process(target=_main, args=(module,))
-        process.start()
-    return process
-
-
-def _main(module: str) -> None:
-    __import__(f"fairseq_cli.{module}", fromlist=["cli_main"]).cli_main()
-
-
-def status(module: str, *flags: object) -> int | None:
-    process = command(module, *flags)
-    process.join(timeout=200)
-    return process.exitcode
-
-
-def load(path: Path) -> dict:
-    return load_checkpoint_to_cpu(str(path))
-
-
 def assert_same(state: dict, other: dict, names: list[str] | None = None) -> None:
     if names is None:
         assert state.keys() == other.keys()
-    different = [n for n in names or state if not torch.equal(state[n], other[n])]
-    assert different == []
+    names = list(state) if names is None else names
+    assert different({n: state[n] for n in names}, {n: other[n] for n in names}) == []
 
 
 @pytest.fixture(scope="module")
@@ -160,31 +131,15 @@ def test_two_workers_hold_the_same_model_and_spare_the_new_parameters_in_stage_1
     flags, whole, tmp_path
 ):
     """Two workers with half the batch; weight decay must not touch what is not yet trained."""
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        port = free.getsockname()[1]
     folders = [tmp_path / str(rank) for rank in range(2)]
     for folder in folders:
         folder.mkdir()
     every = tmp_path / "every"
     every.mkdir()
-    (every / "__init__.py").write_text(
-        "from fairseq.trainer import Trainer\nimport compgen_fairseq\n"
-        "Trainer.should_save_checkpoint_on_current_rank = property(lambda self: True)\n"
-    )
-    shared = "--distributed-backend gloo --ddp-backend legacy_ddp --distributed-world-size 2"
-    workers = [
-        command(
-            "train",
-            *(*flags, *ARCH, *STAGE_1, "--user-dir", every, "--batch-size", 15, *shared.split()),
-            *("--distributed-init-method", f"tcp://127.0.0.1:{port}", "--distributed-no-spawn"),
-            *("--distributed-rank", rank, "--save-dir", folder),
-        )
-        for rank, folder in enumerate(folders)
-    ]
-    for worker in workers:
-        worker.join(timeout=200)
-    assert [worker.exitcode for worker in workers] == [0, 0]
+    (every / "__init__.py").write_text(EVERY_WORKER_SAVES)
+    run = [*flags, *ARCH, *STAGE_1, "--user-dir", every, "--batch-size", 15]
+    own = [["--save-dir", folder] for folder in folders]
+    assert statuses(start_workers(2, *run, own=own)) == [0, 0]
     first, second = (load(folder / "checkpoint4.pt")["model"] for folder in folders)
     assert_same(first, second)
     assert len(first["encoder.prototypes.counts"]) == 6
@@ -192,8 +147,16 @@ def test_two_workers_hold_the_same_model_and_spare_the_new_parameters_in_stage_1
     assert_same(stage_1, alone, [name for name in alone if "prototype_attn" in name])
 
 
-def test_optimizer_and_learning_rate_can_start_anew(flags, whole, tmp_path):
-    schedule = ["--lr-scheduler", "inverse_sqrt", "--warmup-updates", 4, "--prototype-restart"]
+SCHEDULES = {
+    "inverse_sqrt": ([], lambda update: 0.01 * (4 / update) ** 0.5),
+    "polynomial_decay": (["--total-num-update", 44], lambda update: 0.01 * (44 - update) / 40),
+}
+
+
+@pytest.mark.parametrize("scheduler", SCHEDULES)
+def test_optimizer_and_learning_rate_can_start_anew(scheduler, flags, whole, tmp_path):
+    more, rate = SCHEDULES[scheduler]
+    schedule = ["--lr-scheduler", scheduler, *more, "--warmup-updates", 4, "--prototype-restart"]
     save = ["--save-dir", tmp_path, "--log-file", tmp_path / "log", "--log-format", "json"]
     assert status("train", *flags, *ARCH, *STAGE_1, *schedule, *save) == 0
     state = load(tmp_path / "checkpoint3.pt")
@@ -204,8 +167,8 @@ def test_optimizer_and_learning_rate_can_start_anew(flags, whole, tmp_path):
         r'"train_num_updates": "(\d+)", "train_lr": "([^"]+)"', (tmp_path / "log").read_text()
     )
     rates = {int(update): float(rate) for update, rate in found}
-    assert rates[30] == pytest.approx(0.01 * (4 / 9) ** 0.5, rel=1e-3)
-    assert rates[20] == pytest.approx(0.01 * (4 / 20) ** 0.5, rel=1e-3)
+    assert rates[30] == pytest.approx(rate(9), rel=1e-3)
+    assert rates[20] == pytest.approx(rate(20), rel=1e-3)
 
 
 @pytest.mark.parametrize("variant", ["random", "source-and-target", "two-pass"])

@@ -1,75 +1,215 @@
-"""A run that is killed in the middle of an epoch ends as if nothing had happened."""
+"""A run that is killed, at any moment and on any number of workers, ends as if nothing happened."""
 
-import multiprocessing
+import json
+import random
 import signal
-from unittest import mock
+import time
+from pathlib import Path
 
 import pytest
+import sentence_files
 import torch
-from fairseq.checkpoint_utils import load_checkpoint_to_cpu
-from fairseq_cli.train import cli_main
+from fairseq_commands import different, load, start_workers, status, statuses
 
-import compgen_fairseq  # noqa: F401
+from compgen_fairseq.data import pretraining
 
-# a server that has imported fairseq: each of its processes starts at once
-PROCESSES = multiprocessing.get_context("forkserver")
-PROCESSES.set_forkserver_preload(["fairseq_cli.train"])
+SIZES = {"layers": 1, "ffn-embed-dim": 16, "attention-heads": 2}
+SIDES = [f"--{side}-{k}={v}" for side in ("encoder", "decoder") for k, v in SIZES.items()]
+STACKS = ["--encoder-embed-dim", 16, *SIDES]
+SQ = [*STACKS, "--encoder-predictor-layers", 1, "--decoder-predictor-layers", 1]
+SQ += ["--criterion", "structural_cross_entropy"]
+PROTOTYPES = ["--arch", "proto_transformer", *STACKS, "--decoder-embed-dim", 16]
+PROTOTYPES += ["--prototypes-per-token", 2, "--prototype-min-count", 5, "--weight-decay", 0.1]
+STAGE_1 = ["--prototype-stage1-epochs", 1]
+TRANSLATORS = {
+    "sal": ["--arch", "sq_transformer_scan", *SQ, "--ema-decay", 0.9],
+    "srl": ["--arch", "sq_transformer_cogs", *SQ, "--freeze-codes-after", 12],
+    "plain": ["--arch", "sq_transformer_scan", *SQ, "--attention", "plain"],
+    "syntactic": [
+        *("--arch", "syntactic_attention_scan", "--encoder-embed-dim", 12, "--semantic-dim", 8),
+        *("--encoder-hidden-size", 24, "--criterion", "cross_entropy"),
+    ],
+    "cat-transformer": [
+        *("--arch", "cat_transformer_scan", *STACKS, "--encoder-layers", 2, "--codes", 12),
+        *("--criterion", "composition_cross_entropy"),
+    ],
+    "one-pass": [*PROTOTYPES, *STAGE_1],
+    "source-and-target": [*PROTOTYPES, *STAGE_1, "--prototypes", "source-and-target"],
+    "random": [*PROTOTYPES, "--prototypes", "random"],
+    "two-pass": [*PROTOTYPES, "--prototypes", "two-pass"],
+}
+CAT = ["--encoder-layers=2", "--encoder-embed-dim=16", "--encoder-ffn-embed-dim=32"]
+CAT += ["--encoder-attention-heads=2", "--codes", 8, "--max-positions", 96]
+ARCHITECTURES = [*TRANSLATORS, "cat"]
 
 DEADLY = """
 import os, signal
+from fairseq.file_io import PathManager
 from fairseq.trainer import Trainer
 import compgen_fairseq
 
-step = Trainer.train_step
+step, copy = Trainer.train_step, PathManager.copy.__wrapped__
 
 def train_step(self, *args):
-    if self.get_num_updates() == 16:
+    if self.get_num_updates() == {moment!r}:
         os.kill(os.getpid(), signal.SIGKILL)
     return step(self, *args)
 
+def copy_half(source, target, overwrite):
+    with open(source, "rb") as whole, open(target, "wb") as half:
+        half.write(whole.read(20_000))
+    os.kill(os.getpid(), signal.SIGKILL)
+
 Trainer.train_step = train_step
+if {moment!r} == "copying":
+    from compgen_fairseq import compat
+    PathManager.copy = staticmethod(compat._then_renamed(copy_half))
 """
 
 
-def train(*flags: object) -> int | None:
-    """The exit status of ``fairseq-train``; -9 if it was killed."""
-    with mock.patch("sys.argv", ["fairseq-train", *map(str, flags)]):
-        process = PROCESSES.Process(target=cli_main)
-        process.start()
-    process.join(timeout=200)
-    return process.exitcode
+@pytest.fixture
+def deadly(tmp_path):
+    """Flags with which a run is killed before its update ``moment``, or while it copies."""
+
+    def deadly(moment: int | str) -> list[object]:
+        folder = tmp_path / f"deadly_{moment}"
+        folder.mkdir()
+        (folder / "__init__.py").write_text(DEADLY.format(moment=moment))
+        return ["--user-dir", folder]
+
+    return deadly
+
+
+@pytest.fixture(scope="module")
+def prototypes(tiny_data, plugin, tmp_path_factory) -> Path:
+    """A checkpoint with prototypes."""
+    save = ["--save-dir", tmp_path_factory.mktemp("prototypes"), "--no-epoch-checkpoints"]
+    flags = [*TRANSLATORS["one-pass"], "--task", "compgen_translation", "--batch-size", 30]
+    flags += ["--optimizer", "adam", "--max-epoch", 2, "--disable-validation"]
+    assert status("train", tiny_data, *plugin, *flags, *save) == 0
+    return save[1] / "checkpoint_last.pt"
+
+
+@pytest.fixture(scope="module")
+def text(tmp_path_factory) -> Path:
+    """A prepared text for CAT."""
+    folder = tmp_path_factory.mktemp("text")
+    lines = sentence_files.sentences(300, 1)
+    (folder / "lines").write_text("".join(f"{line}\n" for line in lines))
+    senses = [
+        {"en_word": word, "Def": f"{{entity|{i}:a={{part{i % 5}|x}}}}"}
+        for i, word in enumerate(sentence_files.WORDS[::2])
+    ]
+    (folder / "senses").write_text(json.dumps(senses))
+    made = ["--text", folder / "lines", "--senses", folder / "senses", "--bpe-merges", 60]
+    pretraining.main([str(folder / "data"), *map(str, made)])
+    return folder / "data"
+
+
+@pytest.fixture
+def flags(tiny_data, plugin, request):
+    """The flags that train an architecture by its name here, with some pairs a worker."""
+
+    def flags(name: str, pairs: int = 30) -> list[object]:
+        training = [
+            *("--optimizer", "adam", "--lr", 0.01, "--required-batch-size-multiple", 1),
+            *("--max-update", 24, "--seed", 3, "--num-workers", 0, "--batch-size", pairs),
+            *("--save-interval-updates", 14, "--disable-validation", "--no-epoch-checkpoints"),
+        ]
+        if name == "cat":
+            task = ["--task", "cat_pretraining", "--criterion", "cat_pretraining"]
+            task += ["--tokens-per-sample", 96, "--arch", "cat_tiny", *CAT, "--save-interval", 99]
+            return [request.getfixturevalue("text"), *plugin, *training, *task]
+        own = TRANSLATORS[name]
+        if name == "two-pass":
+            own = [*own, "--prototype-table", request.getfixturevalue("prototypes")]
+        task = ["--task", "compgen_translation", "--repeated-pairs", "spread"]
+        return [tiny_data, *plugin, *task, *training, *own]
+
+    return flags
+
+
+def updates(path: Path) -> int:
+    return load(path)["optimizer_history"][-1]["num_updates"]
+
+
+def assert_same(folder: Path, other: Path) -> None:
+    """Both runs ended after update 24 with the same parameters and the same optimizer."""
+    whole, resumed = (load(f / "checkpoint_last.pt") for f in (folder, other))
+    for state in (whole, resumed):
+        assert state["optimizer_history"][-1]["num_updates"] == 24
+    assert different(whole["model"], resumed["model"]) == []
+    moments, again = (s["last_optimizer_state"]["state"] for s in (whole, resumed))
+    assert moments.keys() == again.keys()
+    assert all(torch.equal(moments[i]["exp_avg"], again[i]["exp_avg"]) for i in moments)
 
 
 @pytest.mark.parametrize("frozen_after", [0, 12, 15])
-def test_a_killed_run_ends_with_the_same_parameters(frozen_after, tiny_data, plugin, tmp_path):
+def test_a_killed_run_ends_with_the_same_parameters(frozen_after, flags, deadly, tmp_path):
     """Epochs have 10 updates; the last checkpoint is of update 14, the end comes at update 16."""
-    deadly = tmp_path / "deadly"
-    deadly.mkdir()
-    (deadly / "__init__.py").write_text(DEADLY)
-    sizes = {"layers": 1, "ffn-embed-dim": 16, "attention-heads": 2, "predictor-layers": 1}
-    flags = [
-        *(tiny_data, *plugin, "--task", "compgen_translation", "--repeated-pairs", "spread"),
-        *("--arch", "sq_transformer_scan", "--criterion", "structural_cross_entropy"),
-        *("--ema-decay", 0.9, "--encoder-embed-dim", 16),
-        *(f"--{side}-{k}={v}" for side in ("encoder", "decoder") for k, v in sizes.items()),
-        *("--optimizer", "adam", "--lr", 0.01, "--batch-size", 30),
-        *("--required-batch-size-multiple", 1, "--max-update", 24),
-        *("--seed", 3, "--freeze-codes-after", frozen_after, "--num-workers", 0),
-        *("--save-interval-updates", 14, "--disable-validation", "--no-epoch-checkpoints"),
-    ]
-    assert train(*flags, "--save-dir", tmp_path / "whole") == 0
-    killed = [*flags, "--save-dir", tmp_path / "killed"]
-    assert train(*killed, "--user-dir", deadly) == -signal.SIGKILL
-    path = str(tmp_path / "killed" / "checkpoint_last.pt")
-    assert load_checkpoint_to_cpu(path)["optimizer_history"][-1]["num_updates"] == 14
-    assert train(*killed) == 0
-
-    whole = load_checkpoint_to_cpu(str(tmp_path / "whole" / "checkpoint_last.pt"))
-    resumed = load_checkpoint_to_cpu(path)
-    assert resumed["optimizer_history"][-1]["num_updates"] == 24
-    frozen = [v for name, v in whole["model"].items() if name.endswith("type_codes")]
+    run = [*flags("sal"), "--freeze-codes-after", frozen_after, "--save-dir"]
+    assert status("train", *run, tmp_path / "whole") == 0
+    assert status("train", *run, tmp_path / "killed", *deadly(16)) == -signal.SIGKILL
+    assert updates(tmp_path / "killed" / "checkpoint_last.pt") == 14
+    assert status("train", *run, tmp_path / "killed") == 0
+    assert_same(tmp_path / "whole", tmp_path / "killed")
+    state = load(tmp_path / "whole" / "checkpoint_last.pt")["model"]
+    frozen = [v for name, v in state.items() if name.endswith("type_codes")]
     assert len(frozen) == 2 and all((codes >= 0).all() == (frozen_after > 0) for codes in frozen)
-    assert whole["model"].keys() == resumed["model"].keys()
-    assert [n for n, v in whole["model"].items() if not torch.equal(v, resumed["model"][n])] == []
-    moments, again = (s["last_optimizer_state"]["state"] for s in (whole, resumed))
-    assert all(torch.equal(moments[i]["exp_avg"], again[i]["exp_avg"]) for i in moments)
+
+
+@pytest.mark.parametrize("architecture", ARCHITECTURES)
+def test_two_workers_that_are_killed_end_with_the_same_parameters(
+    architecture, flags, deadly, tmp_path
+):
+    run = [*flags(architecture, 15), "--save-dir"]
+    assert statuses(start_workers(2, *run, tmp_path / "whole")) == [0, 0]
+    killed = start_workers(2, *run, tmp_path / "killed", *deadly(16))
+    assert statuses(killed) == [-signal.SIGKILL, -signal.SIGKILL]
+    assert updates(tmp_path / "killed" / "checkpoint_last.pt") == 14
+    assert statuses(start_workers(2, *run, tmp_path / "killed")) == [0, 0]
+    assert_same(tmp_path / "whole", tmp_path / "killed")
+
+
+def test_a_run_that_is_killed_while_it_copies_a_checkpoint_resumes(flags, deadly, tmp_path):
+    run = [*flags("plain"), "--save-dir"]
+    assert status("train", *run, tmp_path / "whole") == 0
+    killed = [*run, tmp_path / "killed"]
+    assert status("train", *killed, "--max-update", 14) == 0
+    assert status("train", *killed, "--save-interval-updates", 7, *deadly("copying")) == -9
+    assert (tmp_path / "killed" / "checkpoint_last.pt.tmp").stat().st_size == 20_000
+    assert updates(tmp_path / "killed" / "checkpoint_last.pt") == 20  # the end of an epoch
+    assert status("train", *killed) == 0
+    assert_same(tmp_path / "whole", tmp_path / "killed")
+
+
+@pytest.mark.parametrize("workers", [1, 2])
+def test_a_finished_run_trains_no_further(workers, flags, tmp_path):
+    run = [*flags("plain"), "--save-dir", tmp_path, "--log-file", tmp_path / "log"]
+    assert set(statuses(start_workers(workers, *run))) == {0}
+    checkpoints = {path: path.read_bytes() for path in tmp_path.glob("*.pt")}
+    assert set(statuses(start_workers(workers, *run))) == {0}
+    assert checkpoints == {path: path.read_bytes() for path in tmp_path.glob("*.pt")}
+    assert set(statuses(start_workers(workers, *run, "--max-update", 26))) == {0}
+    assert updates(tmp_path / "checkpoint_last.pt") == 26
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("architecture", ARCHITECTURES)
+def test_a_run_that_is_killed_at_random_moments(architecture, flags, tmp_path):
+    """Six times, of which some fall into the start, some into writing a checkpoint."""
+    run = [*flags(architecture), "--save-interval-updates", 3, "--save-dir"]
+    began = time.monotonic()
+    assert status("train", *run, tmp_path / "whole") == 0
+    length = time.monotonic() - began
+    moments = [random.uniform(0.1, 0.9) * length for _ in range(6)]
+    print("killed after", *(f"{moment:.3f}" for moment in moments), f"of {length:.3f} s")
+    killed = 0
+    for moment in moments:
+        (process,) = start_workers(1, *run, tmp_path / "killed")
+        process.join(moment)
+        process.kill()
+        killed += statuses([process]) == [-signal.SIGKILL]
+    assert killed >= 3
+    assert status("train", *run, tmp_path / "killed") == 0
+    assert_same(tmp_path / "whole", tmp_path / "killed")
