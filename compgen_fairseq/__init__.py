@@ -25,6 +25,7 @@ if not {Path(word).name for word in sys.argv[:1]} & {
         sq_transformer,
         syntactic_attention,
     )
+    from compgen_fairseq.optim import fused_adam  # noqa: F401
     from compgen_fairseq.scoring import exact_match  # noqa: F401
     from compgen_fairseq.tasks import cat_pretraining as cat_task  # noqa: F401
     from compgen_fairseq.tasks import compgen_translation  # noqa: F401

@@ -135,7 +135,7 @@ train_recurrent() {
             )
             ;;
     esac
-    train "${method[@]}" --criterion cross_entropy --optimizer adam \
+    train "${method[@]}" --criterion cross_entropy --optimizer fused_adam \
         --validate-interval 1000000 "${schedule[@]}" "$@"
 }
 

@@ -144,10 +144,15 @@ def assert_same(folder: Path, other: Path) -> None:
     assert all(torch.equal(moments[i]["exp_avg"], again[i]["exp_avg"]) for i in moments)
 
 
-@pytest.mark.parametrize("frozen_after", [0, 12, 15])
-def test_a_killed_run_ends_with_the_same_parameters(frozen_after, flags, deadly, tmp_path):
+@pytest.mark.parametrize(
+    ("optimizer", "frozen_after"), [("fused_adam", 0), ("adam", 12), ("adam", 15)]
+)
+def test_a_killed_run_ends_with_the_same_parameters(
+    optimizer, frozen_after, flags, deadly, tmp_path
+):
     """Epochs have 10 updates; the last checkpoint is of update 14, the end comes at update 16."""
-    run = [*flags("sal"), "--freeze-codes-after", frozen_after, "--save-dir"]
+    run = [*flags("sal"), "--freeze-codes-after", frozen_after, "--optimizer", optimizer]
+    run += ["--save-dir"]
     assert status("train", *run, tmp_path / "whole") == 0
     assert status("train", *run, tmp_path / "killed", *deadly(16)) == -signal.SIGKILL
     assert updates(tmp_path / "killed" / "checkpoint_last.pt") == 14

@@ -1,0 +1,27 @@
+"""One kernel, and fairseq's Adam but for its epsilon."""
+
+from types import SimpleNamespace
+
+import torch
+from fairseq.optim.adam import FairseqAdam
+
+from compgen_fairseq.optim.fused_adam import FusedAdam
+
+
+def test_steps_are_fairseqs():
+    cfg = SimpleNamespace(
+        lr=[0.01], adam_betas="(0.9, 0.98)", adam_eps=1e-12, weight_decay=0.1, tpu=False
+    )
+    cfg.use_old_adam = cfg.fp16_adam_stats = False
+    torch.manual_seed(1)
+    start, steps = torch.randn(5, 3), [torch.randn(5, 3) for _ in range(9)]
+    ends = []
+    for kind in (FairseqAdam, FusedAdam):
+        parameter = torch.nn.Parameter(start.clone())
+        optimizer = kind(cfg, [parameter])
+        for gradient in steps:
+            parameter.grad = gradient.clone()
+            optimizer.step()
+        ends.append(parameter.data)
+    torch.testing.assert_close(*ends)
+    assert not torch.allclose(ends[0], start)
