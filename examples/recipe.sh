@@ -67,7 +67,8 @@ train_sq() {
 # Models around fairseq's Transformer, for train_transformer: itself, with CAT's encoder, with
 # prototypes (proto, proto-identity, proto-target-side, proto-source-and-target after STAGE1_EPOCHS
 # epochs: by default the paper's number or, as it recommends, 10 to 25% of them all;
-# proto-random from the first update, as proto-two-pass, which wants the flag --prototype-table TABLE).
+# proto-random from the first update, as proto-two-pass, which takes those of the finished run of
+# transformer whose folder is PLAIN).
 TRANSFORMERS="transformer, cat, proto, proto-identity, proto-target-side, proto-source-and-target, \
 proto-random, proto-two-pass"
 stage2=() # more flags of a stage 2, for a recipe to add to
@@ -87,7 +88,16 @@ train_transformer() {
         cat) method=(--arch "$2" --criterion composition_cross_entropy) ;;
         proto) method=("${prototypes[@]}" "${stages[@]}") ;;
         proto-identity) method=("${prototypes[@]}" "${stages[@]}" --prototype-identity) ;; # beyond it
-        proto-random | proto-two-pass) method=("${prototypes[@]}" --prototypes "${METHOD#proto-}") ;;
+        proto-random) method=("${prototypes[@]}" --prototypes random) ;;
+        proto-two-pass)
+            if [[ ! -e $save/table.pt ]]; then
+                local plain_run="${PLAIN:?is to be the folder of a run of transformer}"
+                mkdir -p "$save"
+                compgen-prototypes extract "$plain_run/checkpoint_best.pt" "$data" "${device[@]}" \
+                    --output "$save/table.pt"
+            fi
+            method=("${prototypes[@]}" --prototypes two-pass --prototype-table "$save/table.pt")
+            ;;
         *) method=("${prototypes[@]}" "${stages[@]}" --prototypes "${METHOD#proto-}") ;;
     esac
     shift 3

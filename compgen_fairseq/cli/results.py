@@ -6,6 +6,7 @@ import sys
 
 from compgen_fairseq.cli.output import OutputError, write
 from compgen_fairseq.reporting.results import result
+from compgen_fairseq.reporting.results_tables import tables
 from compgen_fairseq.reporting.runs import ReportError
 
 
@@ -17,6 +18,10 @@ def main(argv: list[str] | None = None) -> int:
     one.add_argument("run", metavar="RUN", help="the folder of train.sh and evaluate.sh")
     one.add_argument("file", metavar="FILE", help="results/DATA/SETTING/METHOD.SEED.json")
     one.set_defaults(do=lambda args: write(args.file, _json(result(args.run))))
+    all_of_them = commands.add_parser("tables", help="RESULTS.md, of a folder of results")
+    all_of_them.add_argument("folder", metavar="FOLDER", help="holds DATA/SETTING/METHOD.SEED.json")
+    all_of_them.add_argument("--out", metavar="FILE", help="write there instead of printing")
+    all_of_them.set_defaults(do=_tables)
     args = parser.parse_args(argv)
     try:
         args.do(args)
@@ -24,6 +29,14 @@ def main(argv: list[str] | None = None) -> int:
         print(f"compgen-results: {error}", file=sys.stderr)
         return 1
     return 0
+
+
+def _tables(args: argparse.Namespace) -> None:
+    text = tables(args.folder)
+    if args.out:
+        write(args.out, text)
+    else:
+        print(text, end="")
 
 
 def _json(found: object) -> str:

@@ -10,11 +10,18 @@ from typing import Any
 
 from compgen_fairseq.reporting import outcomes, provenance
 from compgen_fairseq.reporting.curves import read_points
-from compgen_fairseq.reporting.runs import DATA, ReportError, Run, ScoreName, read_run
+from compgen_fairseq.reporting.runs import (
+    CHECKPOINTS,
+    DATA,
+    ReportError,
+    Run,
+    ScoreName,
+    fingerprint,
+    read_run,
+)
 from compgen_fairseq.scoring import cter
 
 STEP = re.compile(r"\| epoch (\d+): +(\d+) / (\d+) ")  # in each line of --log-format simple
-KEPT = ("instance", "aggregate", "score", "correct", "total", "lexical", "structural")
 
 
 def result(folder: Path | str) -> dict[str, Any]:
@@ -22,7 +29,8 @@ def result(folder: Path | str) -> dict[str, Any]:
 
     ``scores`` has the chosen checkpoint's and the last one's, each as its metric counts it;
     ``verdicts`` says, for the chosen checkpoint, which test sentences were right; ``chosen`` says
-    by what metric of which validation subset, and what part of the data that is.
+    by what metric of which validation subset, and what part of the data that is; ``settings`` is
+    a fingerprint of all that may change a score but the seed and the data.
 
     Raises:
         ReportError: if the run is not finished, not evaluated, or not readable.
@@ -45,7 +53,7 @@ def result(folder: Path | str) -> dict[str, Any]:
                 for name, score in run.scores.items()
                 if name.checkpoint == checkpoint
             }
-            for checkpoint in ("best", "last")
+            for checkpoint in CHECKPOINTS
         },
         "signatures": {
             name.name: score.signature
@@ -54,6 +62,7 @@ def result(folder: Path | str) -> dict[str, Any]:
         },
         "verdicts": _verdicts(run),
         "chosen": _chosen(run),
+        "settings": fingerprint({k: v for k, v in run.settings.items() if k != DATA}),
         "updates": run.updates,
         "epochs": _epochs(run.path / "train.log"),
         "minutes": round(run.minutes, 1),

@@ -107,7 +107,7 @@ def read_run(path: Path | str, may_differ: frozenset[str] = frozenset()) -> Run:
     """
     path = Path(path)
     file = path / provenance.FILE
-    record = _json(file)
+    record = read_json(file)
     try:
         sessions = record["sessions"]
         first, last = (settings(sessions[i]["settings"]) for i in (0, -1))
@@ -132,7 +132,7 @@ def read_run(path: Path | str, may_differ: frozenset[str] = frozenset()) -> Run:
         path=path,
         label=_label(path, seed),
         seed=seed,
-        settings={**last, DATA: fingerprint(prepared)},
+        settings={**last, DATA: fingerprint(prepared["sha256"])},
         updates=updates,
         minutes=minutes,
         scores=_scores(path),
@@ -158,9 +158,9 @@ def settings(configuration: dict[str, Any]) -> dict[str, Any]:
     workers = configuration["distributed_training"]["distributed_world_size"]
     frequency = "optimization.update_freq"
     found[frequency] = [n * workers for n in found[frequency]]
-    model = "checkpoint.finetune_from_model"  # its folder is another for each seed
-    if found.get(model):
-        found[model] = Path(found[model]).name
+    for file in ("checkpoint.finetune_from_model", "task.prototype_table"):
+        if found.get(file):
+            found[file] = Path(found[file]).name  # its folder is another for each seed
     return found
 
 
@@ -188,7 +188,12 @@ def _text(path: Path) -> str:
         raise ReportError(f"{path}: not UTF-8 text ({error.reason})") from None
 
 
-def _json(path: Path) -> Any:
+def read_json(path: Path) -> Any:
+    """The content of a JSON file.
+
+    Raises:
+        ReportError: if it cannot be read; the message names it.
+    """
     try:
         return json.loads(_text(path))
     except json.JSONDecodeError as error:
@@ -207,7 +212,7 @@ def _prepared(path: Path, data: Path) -> dict[str, Any]:
     for folder in (path, data):
         record = folder / "PREPARED.json"
         if record.exists():
-            found = _json(record)
+            found = read_json(record)
             if not (isinstance(found, dict) and found.get("sha256")):
                 raise ReportError(f"{record}: it has no checksums of the data (sha256)")
             return found
@@ -217,9 +222,10 @@ def _prepared(path: Path, data: Path) -> dict[str, Any]:
     )
 
 
-def fingerprint(prepared: dict[str, Any]) -> str:
-    """Twelve hexadecimal digits of the checksums of the data."""
-    return hashlib.sha256(json.dumps(prepared["sha256"], sort_keys=True).encode()).hexdigest()[:12]
+def fingerprint(content: Any) -> str:
+    """Twelve hexadecimal digits by which one tells whether two contents are the same."""
+    text = json.dumps(content, sort_keys=True, default=str)
+    return hashlib.sha256(text.encode()).hexdigest()[:12]
 
 
 def _scores(path: Path) -> dict[ScoreName, Score]:
@@ -227,7 +233,7 @@ def _scores(path: Path) -> dict[ScoreName, Score]:
     scores = {}
     for checkpoint in CHECKPOINTS:
         for file in sorted(path.glob(f"*.{checkpoint}.json")):
-            found = _json(file)
+            found = read_json(file)
             if not isinstance(found, dict) or "metric" not in found:
                 continue  # codes.best.json
             metric, subset = found["metric"], file.name.partition(".")[0]

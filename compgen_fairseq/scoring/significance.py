@@ -88,6 +88,42 @@ def compare_paired(
 
 
 @dataclass(frozen=True)
+class RelativeChange:
+    """How much more or less a second system has of something.
+
+    Args:
+        change: of the mean, in percent of the first system's.
+        interval: its 95% confidence interval.
+    """
+
+    change: float
+    interval: tuple[float, float]
+
+
+def relative_change(
+    a: Sequence[float], b: Sequence[float], resamples: int = RESAMPLES["bs"], seed: int = 12345
+) -> RelativeChange:
+    """The change from ``a`` to ``b`` on the same units, with a paired percentile bootstrap.
+
+    Args:
+        a: the first system's value for each unit.
+        b: the second system's, in the same order.
+        resamples: how many bootstrap resamples.
+        seed: of the resamples.
+
+    Raises:
+        ValueError: if there are not as many of each, or the first system has nothing.
+    """
+    first, second = np.asarray(a, dtype=float), np.asarray(b, dtype=float)
+    if first.shape != second.shape or not first.sum():
+        raise ValueError(f"no relative change from {first.sum():g} in {first.size} units")
+    drawn = np.random.default_rng(seed).integers(first.size, size=(resamples, first.size))
+    changes = 100 * (second[drawn].sum(axis=1) / first[drawn].sum(axis=1) - 1)
+    low, high = np.percentile(changes, (2.5, 97.5))
+    return RelativeChange(100 * float(second.sum() / first.sum() - 1), (float(low), float(high)))
+
+
+@dataclass(frozen=True)
 class BleuComparison:
     """sacreBLEU's paired test of two systems.
 

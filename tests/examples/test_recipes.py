@@ -1,7 +1,11 @@
 """The recipes: train, resume, evaluate and report through the real scripts, on tiny data."""
 
+import json
+
 import pytest
 from recipes import TINY, prepared, script
+
+from compgen_fairseq.reporting.results import unpack
 
 
 @pytest.mark.parametrize(
@@ -26,6 +30,15 @@ def test_train_resume_evaluate(recipe, languages, method, scores, tmp_path, run)
         "compgen_fairseq.cli.report", save, "--allow-differences", "max_update,total_num_update"
     )
     assert f"| {method} | 3 | 20 |" in report
+    kept = tmp_path / "sal.3.json"
+    run("compgen_fairseq.cli.results", "write", save, kept)
+    result = json.loads(kept.read_text())
+    assert (result["method"], result["seed"], result["updates"]) == (method, 3, 20)
+    assert result["sessions"] == 2 and result["epochs"] == 10
+    scored = json.loads((save / f"{min(scores)}.best.json").read_text())
+    ((name, verdicts),) = result["verdicts"].items()
+    wrong = 100 * sum(unpack(verdicts["bits"], verdicts["of"])) / verdicts["n"]
+    assert wrong == pytest.approx(scored["instance" if name == "cter instance" else "score"])
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,157 @@
+"""Results: what is kept of a run, and RESULTS.md, which is made of them."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from compgen_fairseq.cli import results as command
+from compgen_fairseq.reporting.results import pack, unpack
+from compgen_fairseq.reporting.results_tables import tables
+
+REPOSITORY = Path(__file__).resolve().parents[2]
+PAPERS = """
+ours = ["mine"]
+[tiny]
+title = "Tiny"
+source = "A paper, Table 1"
+[tiny.exact_match]
+plain = "12.5 ± 1"
+sal = "99"
+"""
+
+
+def test_results_md_is_what_the_results_say():
+    said = tables(REPOSITORY / "results")
+    assert (REPOSITORY / "RESULTS.md").read_text(encoding="utf-8") == said, (
+        "RESULTS.md is stale: compgen-results tables results --out RESULTS.md"
+    )
+
+
+def test_results_are_small():
+    for file in (REPOSITORY / "results").rglob("*.json"):
+        assert file.stat().st_size <= 6000, file
+
+
+@pytest.mark.parametrize("per", [1, 5])
+def test_verdicts_come_back(per):
+    values = [i % (per + 1) / per for i in range(77)]
+    assert unpack(pack(values, per), per) == values
+    assert unpack(pack([0.0, 0.0], per), per) == [0.0, 0.0]
+    with pytest.raises(ValueError):
+        unpack("eNo=", per)
+
+
+@pytest.fixture
+def make(tmp_path):
+    """``make("sal", 1, 50.0)``: a result in ``tmp_path / "results"``."""
+    (tmp_path / "results").mkdir()
+    (tmp_path / "results" / "papers.toml").write_text(PAPERS)
+
+    def make(method, seed, value, place="tiny/a", cter=None, **changes):
+        scores = {"exact_match": {"score": value, "correct": 1, "total": 2}}
+        verdicts = {}
+        if cter:
+            scores = {"cter instance": 100 * sum(cter) / len(cter), "bleu": value}
+            verdicts = {"cter instance": {"n": len(cter), "of": 5, "bits": pack(cter, 5)}}
+        found = {
+            "method": method,
+            "seed": seed,
+            "scores": {"best": scores, "last": scores},
+            "signatures": {name: f"metric:{name}" for name in scores},
+            "verdicts": verdicts,
+            "chosen": {"metric": "exact_match", "subset": "valid", "from": "test20", "value": 9.0},
+            "settings": method,
+            "updates": 1200,
+            "epochs": 2.5,
+            "cpu_minutes": 3.0,
+            "data": {"fingerprint": "0a"},
+            **changes,
+        }
+        file = tmp_path / "results" / place / f"{method}.{seed}.json"
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_text(json.dumps(found))
+        return file
+
+    return make
+
+
+def test_a_table_for_each_setting(make, tmp_path):
+    for method, seed, value in (("sal", 1, 90), ("sal", 2, 70), ("mine", 1, 80), ("plain", 7, 5)):
+        make(method, seed, value)
+    make("plain", 1, 6, "tiny/b")
+    said = tables(tmp_path / "results")
+    assert "## Tiny\n\nPaper: A paper, Table 1.\n" in said
+    first, second = said.split("### a\n")[1].split("### b\n")
+    rows = [line for line in first.splitlines() if line.startswith("| exact_match")]
+    assert rows == [
+        "| exact_match | plain | 1 | 5.00 | 5.00 | 5.00 | 5.00 | 12.5 ± 1 | 1,200 | 2 | 3 |",
+        "| exact_match | sal | 2 | 80.00 ± 14.14 | 80.00 | 70.00 | 80.00 ± 14.14 | 99 | 1,200 | 2 "
+        "| 3 |",
+        "| exact_match | mine (ours) | 1 | 80.00 | 80.00 | 80.00 | 80.00 |  | 1,200 | 2 | 3 |",
+    ]
+    assert "chosen by exact_match on valid (test20). Seeds: plain 7, sal 1, 2, mine 1." in first
+    assert "`metric:exact_match`" in first and "| plain | 1 | 6.00 |" in second
+
+
+def test_syntactic_attention_that_learned_nothing_is_listed_and_left_out(make, tmp_path):
+    held_out = {"metric": "exact_match", "subset": "valid", "from": "last20"}
+    for seed, valid in ((1, 99.0), (2, 10.0)):
+        make("syntactic", seed, 40 * seed, chosen={**held_out, "value": valid})
+        make("lstm", seed, 40 * seed, chosen={**held_out, "value": valid})
+    said = tables(tmp_path / "results")
+    assert "| syntactic | 1 | 40.00 |" in said and "| lstm | 2 | 60.00 ± 28.28 |" in said
+    assert "at most 10% of their training set right" in said
+    assert "(here of the part held out from it): syntactic 2.\n" in said
+    # of a part of the test set nothing follows about training
+    make("syntactic", 2, 80, chosen={**held_out, "from": "test20", "value": 10.0})
+    assert "| syntactic | 2 | 60.00 ± 28.28 |" in tables(tmp_path / "results")
+
+
+def test_the_relative_change_of_cter(make, tmp_path):
+    for seed in (1, 2):
+        make("plain", seed, 20, "other/a", cter=[0.4, 0.8, 0.4, 0.4] * 50)
+    make("srl", 1, 30, "other/a", cter=[0.2, 0.4, 0.2, 0.2] * 50)
+    make("proto", 1, 30, "other/a", cter=[0.2, 0.4, 0.2, 0.0] * 50)  # there is no transformer
+    said = tables(tmp_path / "results")
+    assert "| cter instance ↓ | plain | 2 | 50.00 ± 0.00 |" in said
+    assert "| cter instance | srl | plain | -50.0% | [-50.0%, -50.0%] |" in said
+    assert "| cter aggregate | srl | plain | +0.0% | [+0.0%, +0.0%] |" in said
+    assert "| proto | transformer" not in said and "| proto | plain" not in said
+
+
+def test_what_cannot_stand_in_a_table_is_one_sentence(make, tmp_path, capsys):
+    folder = tmp_path / "results"
+
+    def message():
+        assert command.main(["tables", str(folder), "--out", str(tmp_path / "out.md")]) == 1
+        out, said = capsys.readouterr()
+        assert out == "" and said.count("\n") == 1 and said.startswith("compgen-results: ")
+        assert not (tmp_path / "out.md").exists()
+        return said
+
+    make("sal", 1, 50)
+    for change in ({"data": {"fingerprint": "0b"}}, {"settings": "x"}):
+        other = make("sal", 2, 50, **change)
+        assert (
+            f"sal.1.json and {other} stand in one table but differ in their {min(change)}"
+            in message()
+        )
+    other.rename(other.with_name("plain.2.json"))
+    assert "plain.2.json: by its content its name is sal.2.json" in message()
+    other.with_name("plain.2.json").unlink()
+    wrong = make("plain", 1, 50)
+    for content in ("{", '{"method": "plain"}', "[]"):
+        wrong.write_text(content)
+        assert message().startswith(f"compgen-results: {wrong}: ")
+    wrong.rename(folder / "plain.1.json")
+    assert "no result of compgen-results in" in message() or "not JSON" in message()
+    (folder / "plain.1.json").unlink()
+    (folder / "papers.toml").write_text("[")
+    assert "papers.toml: " in message()
+
+
+def test_results_are_printed(make, tmp_path, capsys):
+    make("sal", 1, 50)
+    assert command.main(["tables", str(tmp_path / "results")]) == 0
+    assert capsys.readouterr().out == tables(tmp_path / "results")
