@@ -50,6 +50,9 @@ class CATPretrainingConfig(FairseqDataclass):
         "what the first term of equation 4 is about: the codes' weights, as published, or, beyond "
         "the paper, their scores before the ReLU, so that silenced right sememes can wake",
     )
+    unguided_masked: bool = option(
+        False, "leave words that are to be predicted out of the first term of equation 4"
+    )
     sparsity: float = option(
         0.1, "weight of the mean attention to a code, summed over layers (equation 4, second term)"
     )
@@ -93,7 +96,8 @@ class CATPretrainingCriterion(FairseqCriterion):
     Logged by name, unweighted, in nats: ``mlm_X`` and ``nsp_X`` for each representation X, the
     perplexity ``ppl_X`` and the accuracy ``nsp_accuracy_X``, ``guided_decomposition``,
     ``sparsity``, ``reconstruction``, ``nuance_entropy``, ``nuance_mlm``, ``nuance_nsp``, and
-    ``zeros_N``, the share of layer N's codes that a token does not use. ``loss`` is in nats, too.
+    ``zeros_N``, the share of layer N's codes that a token does not use, and ``unused_N``, the share
+    that no token of a batch uses. ``loss`` is in nats, too.
 
     With ``--update-freq`` above 1 the means are taken over each mini-batch.
 
@@ -115,6 +119,7 @@ class CATPretrainingCriterion(FairseqCriterion):
         names = {name for names in ABLATIONS.values() for name in names} | {"task_loss"}
         self.weights = {n: 0.0 if n in left_out else float(getattr(cfg, n)) for n in names}
         self.by_scores = str(cfg.guidance) == "scores"
+        self.unguided_masked = cfg.unguided_masked
         self.beta = cfg.reconstruction_beta
         if cfg.composition_after < 0:
             raise ValueError("--composition-after is a number of updates, 0 or more")
@@ -200,6 +205,8 @@ class CATPretrainingCriterion(FairseqCriterion):
         if weights["guided_decomposition"]:
             rows = sample["rows"]
             annotated = rows.ge(0)
+            if self.unguided_masked:
+                annotated = annotated & ~masked_words(sample, self.padding_idx)
             right = self.sememes[rows.clamp(min=0)]
             if outputs.scores is not None:
                 pair = terms.guided_scores(outputs.scores, right, annotated)
@@ -215,8 +222,12 @@ class CATPretrainingCriterion(FairseqCriterion):
             pair = terms.nuance_entropy(last.cont - last.comp, keep)
             yield Value("nuance_entropy", weights["nuance"], *pair)
         for number, layer in enumerate(composition.layers, start=1):
-            zeros = layer.attention.detach().eq(0).float().mean(-1)
+            silent = layer.attention.detach().eq(0)
+            zeros = silent.float().mean(-1)
             yield Value(f"zeros_{number}", 0.0, (zeros * keep).sum(), keep.sum())
+            unused = silent[keep].all(0)
+            codes = torch.tensor(len(unused), device=unused.device)
+            yield Value(f"unused_{number}", 0.0, unused.sum(), codes)
 
     @classmethod
     def reduce_metrics(cls, logging_outputs: list[dict[str, Any]]) -> None:
@@ -239,6 +250,24 @@ class CATPretrainingCriterion(FairseqCriterion):
     def logging_outputs_can_be_summed() -> bool:
         """Everything logged is a sum or a count."""
         return True
+
+
+def masked_words(sample: dict[str, Any], padding: int) -> Tensor:
+    """Where a batch's ``rows`` are of words with a subword that is to be predicted.
+
+    Args:
+        sample: the batch.
+        padding: the index of padding.
+
+    Returns:
+        ``(B, T)``, or one per word with ``--word-average``, bool.
+    """
+    masked: Tensor = sample["target"].ne(padding)  # (B, T)
+    words = sample["net_input"].get("words")  # (B, T), -1 for pads
+    if words is None:
+        return masked
+    counts = torch.zeros_like(sample["rows"])
+    return counts.scatter_add(1, words.clamp(min=0), (masked & words.ge(0)).long()).gt(0)
 
 
 def _exp(nats: Any) -> float:

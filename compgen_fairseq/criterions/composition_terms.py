@@ -18,14 +18,20 @@ def reconstruction(layer: CompositionLayer, keep: Tensor, beta: float = 0.1) -> 
     """``|comp - sg(cont)|^2 + beta |sg(comp) - cont|^2`` (equation 5).
 
     The square is the mean over the width, so that its weight does not depend on the width; the
-    paper writes the sum. The value is ``1 + beta`` times the mean square; of the gradient ``beta``
-    parts reach ``cont`` where one part reaches ``comp``.
+    paper writes the sum. The value is ``1 + beta`` times the mean square. The second part moves
+    ``cont`` directly; the first moves it, too, through the query that ``comp`` is made with, and 10
+    to 14 times as strongly at a beta of 0.1, unless the model has ``detach_query``.
 
     Args:
         layer: the representations.
         keep: which positions count, ``(B, T)``, bool.
-        beta: weight of the contextual side.
+        beta: weight of the contextual side, in [0, 1).
+
+    Raises:
+        ValueError: if beta lies outside.
     """
+    if not 0 <= beta < 1:
+        raise ValueError(f"--reconstruction-beta is at least 0 and below 1, not {beta}")
     cont, comp = layer.cont.float(), layer.comp.float()
     pull = F.mse_loss(comp, cont.detach(), reduction="none")
     push = F.mse_loss(comp.detach(), cont, reduction="none")

@@ -49,6 +49,9 @@ class CATConfig(FairseqDataclass):
     composition_score: ChoiceEnum(list(SCORES)) = option(  # type: ignore[valid-type]
         "cosine", "how well a code fits a state: cosine similarity or scaled dot product"
     )
+    detach_query: bool = option(
+        False, "no gradient reaches a state through the weights of its codes"
+    )
     codes: int = option(1000, "size of the codebook of every layer but the last")
     sememe_codes: int = option(
         0,
@@ -102,7 +105,8 @@ class CATEncoder(TransformerEncoderBase):
 
     def __init__(self, cfg: CATConfig, dictionary: Dictionary, sememes: int):
         self._codebooks = iter([cfg.codes] * (cfg.encoder_layers - 1) + [sememes])
-        self.plain, self.score = cfg.composition == "none", cfg.composition_score
+        self.plain = cfg.composition == "none"
+        self.score, self.detach_query = cfg.composition_score, cfg.detach_query
         dim = cfg.encoder_embed_dim
         super().__init__(
             cfg.transformer(), dictionary, nn.Embedding(len(dictionary), dim, dictionary.pad())
@@ -120,7 +124,7 @@ class CATEncoder(TransformerEncoderBase):
         """A plain layer, or one with a codebook of its own."""
         if self.plain:
             return TransformerEncoderLayerBase(cfg)
-        return CATLayer(cfg, next(self._codebooks), self.score)
+        return CATLayer(cfg, next(self._codebooks), self.score, self.detach_query)
 
     def segments(self, src_tokens: Tensor) -> Tensor:
         """0 up to the first ``</s>``, then 1; ``(B, T)``."""

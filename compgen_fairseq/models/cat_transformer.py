@@ -37,6 +37,10 @@ class CompositionConfig(FairseqDataclass):
         default="cosine",
         metadata={"help": "how well a code fits a state: cosine similarity or scaled dot product"},
     )
+    detach_query: bool = field(
+        default=False,
+        metadata={"help": "no gradient reaches a state through the weights of its codes"},
+    )
     representation: ChoiceEnum(list(REPRESENTATIONS)) = field(  # type: ignore[valid-type]
         default="mix",
         metadata={
@@ -98,7 +102,8 @@ class CATEncoder(TransformerEncoderBase):
 
     def build_encoder_layer(self, cfg: TransformerConfig) -> CATLayer:
         """A layer with a codebook of its own."""
-        return CATLayer(cfg, self.composition.codes, self.composition.composition_score)
+        own = self.composition
+        return CATLayer(cfg, own.codes, own.composition_score, own.detach_query)
 
     def forward(
         self,

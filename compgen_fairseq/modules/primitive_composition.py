@@ -27,6 +27,8 @@ class PrimitiveComposition(nn.Module):
         embed_dim: width D of a state and of a code.
         num_codes: number K of codes.
         score: f, ``"cosine"`` or ``"dot"`` (divided by ``sqrt(D)``).
+        detach_query: no gradient reaches ``h`` through the weights of its codes, so that what a
+            loss asks of ``O`` or ``h_comp`` moves the codes alone.
 
     Raises:
         ValueError: on a bad number of codes or score.
@@ -35,13 +37,16 @@ class PrimitiveComposition(nn.Module):
     #: added to the scores' mean square: a word whose best scores are below 1e-3 fades out
     EPS = 1e-6
 
-    def __init__(self, embed_dim: int, num_codes: int, score: str = "cosine"):
+    def __init__(
+        self, embed_dim: int, num_codes: int, score: str = "cosine", detach_query: bool = False
+    ):
         super().__init__()
         if num_codes < 2:
             raise ValueError(f"a codebook needs at least 2 codes, not {num_codes}")
         if score not in SCORES:
             raise ValueError(f"the score is one of {', '.join(SCORES)}, not {score!r}")
         self.score = score
+        self.detach_query = detach_query
         self.query_proj = nn.Linear(embed_dim, embed_dim, bias=False)
         self.key_proj = nn.Linear(embed_dim, embed_dim, bias=False)
         self.value_proj = nn.Linear(embed_dim, embed_dim, bias=False)
@@ -71,6 +76,8 @@ class PrimitiveComposition(nn.Module):
 
     def scores(self, h_cont: Tensor) -> Tensor:
         """How well every code fits, up to a factor for each state: ``(..., D)`` to ``(..., K)``."""
+        if self.detach_query:
+            h_cont = h_cont.detach()
         keys = self.key_proj(self.codebook)
         if self.score == "cosine":
             keys = F.normalize(keys.float(), dim=-1).type_as(keys)

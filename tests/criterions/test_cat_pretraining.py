@@ -19,7 +19,7 @@ BATCH = make_batch(TASK)
 TASK_TERMS = {f"{t}_{r}" for t in ("mlm", "nsp", "nsp_accuracy") for r in ("cont", "comp", "mix")}
 NUANCE = {"nuance_entropy", "nuance_mlm", "nuance_nsp"}
 ALL = TASK_TERMS | NUANCE | {"guided_decomposition", "sparsity", "reconstruction"}
-ALL |= {"zeros_1", "zeros_2"}
+ALL |= {"zeros_1", "zeros_2", "unused_1", "unused_2"}
 
 
 def make_criterion(**options):
@@ -48,8 +48,11 @@ def model():
 
 
 def test_every_term_is_what_the_equations_say(model):
+    with torch.no_grad():
+        model.encoder.layers[0].composition.codebook[:2] = 0  # two of eight codes that no word uses
     loss, terms = run(model)
     assert set(terms) == ALL
+    assert terms["unused_1"] == 0.25
     last, attention = states(model)
     source, target = BATCH["net_input"]["src_tokens"], BATCH["target"]
     keep, masked = source.ne(1), target.ne(1)
@@ -84,12 +87,14 @@ def test_every_term_is_what_the_equations_say(model):
     expected["sparsity"] = sum(a[keep].mean().item() for a in attention)
     for number, weights in enumerate(attention, start=1):
         expected[f"zeros_{number}"] = weights[keep].eq(0).float().mean().item()
+        expected[f"unused_{number}"] = weights[keep].eq(0).all(0).float().mean().item()
     _, composition = model.encoder.representations(source)
     squares = [(one.comp - one.cont)[keep].square().mean().item() for one in composition.layers]
     expected["reconstruction"] = 1.1 * sum(squares)
 
     assert terms == pytest.approx(expected, rel=1e-4)
-    weights = {"mlm_cont": 2, "nsp_cont": 2, "sparsity": 0.1, "zeros_1": 0, "zeros_2": 0}
+    weights = {"mlm_cont": 2, "nsp_cont": 2, "sparsity": 0.1}
+    weights |= {name: 0 for name in expected if name.startswith(("zeros", "unused"))}
     unlogged = {name for name in ALL if name.startswith("nsp_accuracy")}
     total = sum(weights.get(n, 1) * value for n, value in expected.items() if n not in unlogged)
     assert loss.item() == pytest.approx(total, rel=1e-4)
@@ -117,6 +122,27 @@ def test_an_ablation_removes_its_terms_from_log_and_loss(model, ablation, missin
     if ablation in ("sufficiency", "semantics-composition"):
         gone += whole["mlm_cont"] + whole["nsp_cont"]  # counted once instead of twice
     assert loss.item() == pytest.approx(whole_loss.item() - gone, rel=1e-4)
+
+
+@pytest.mark.parametrize("word_ids", [False, True])
+def test_words_that_are_to_be_predicted_may_be_left_unguided(model, word_ids):
+    """The term is the mean over the others: those whose annotation is taken away by hand."""
+    sample = make_batch(TASK, word_ids=word_ids)
+    masked = sample["target"].ne(1)
+    if word_ids:
+        words = sample["net_input"]["words"]
+        found = [{w for w, m in zip(*row, strict=True) if m} for row in zip_rows(words, masked)]
+        masked = torch.tensor([[w in row for w in range(sample["rows"].size(1))] for row in found])
+    rows = sample["rows"].masked_fill(masked, -1)
+    assert 0 < rows.ge(0).sum() < sample["rows"].ge(0).sum()
+    _, expected = run(model, {**sample, "rows": rows})
+    _, terms = run(model, sample, unguided_masked=True)
+    assert terms == pytest.approx(expected)
+    assert terms != pytest.approx(run(model, sample)[1])
+
+
+def zip_rows(*tensors):
+    return zip(*(tensor.tolist() for tensor in tensors), strict=True)
 
 
 @pytest.mark.parametrize("name", ["task_loss", "reconstruction", "nuance", "guided_decomposition"])

@@ -56,6 +56,17 @@ def test_equation_2_as_it_is_written(score):
     assert found.eq(0).any() and found.ge(0).all()
 
 
+@pytest.mark.parametrize("score", SCORES)
+def test_a_detached_query_leaves_the_state_alone_and_still_learns(score):
+    torch.manual_seed(1)
+    made = PrimitiveComposition(8, 20, score, detach_query=True)
+    h = torch.randn(5, 8, requires_grad=True)
+    comp, attention = made(h)
+    (comp.square().sum() + attention.sum() + made.scores(h).square().sum()).backward()
+    assert h.grad is None
+    assert all(p.grad.abs().sum() > 0 for p in made.parameters())
+
+
 def test_a_state_that_no_code_fits_is_composed_of_nothing():
     made = with_identities("dot")
     with torch.no_grad():
