@@ -77,12 +77,11 @@ is_transformer() { [[ ", $TRANSFORMERS, " == *", ${METHOD:-sq}, "* ]]; }
 # train_transformer ARCH CAT_ARCH PROTO_ARCH FLAG...: trains one of TRANSFORMERS, as METHOD says.
 train_transformer() {
     local plain=(--criterion label_smoothed_cross_entropy) method
-    local prototypes stages=(--prototype-stage1-epochs "$STAGE1_EPOCHS" "${stage2[@]}")
-    prototypes=(--arch "$3" "${plain[@]}")
+    local states=() prototypes stages=(--prototype-stage1-epochs "$STAGE1_EPOCHS" "${stage2[@]}")
     if [[ $SIZE == paper ]]; then # the authors': all states of the types that occur 50 times
-        prototypes+=(--prototype-min-count 50)
-        stages+=(--prototype-sample-size 0)
+        states=(--prototype-min-count 50 --prototype-sample-size 0)
     fi
+    prototypes=(--arch "$3" "${plain[@]}" "${states[@]}")
     case "$METHOD" in
         transformer) method=(--arch "$1" "${plain[@]}") ;;
         cat) method=(--arch "$2" --criterion composition_cross_entropy) ;;
@@ -94,7 +93,7 @@ train_transformer() {
                 local plain_run="${PLAIN:?is to be the folder of a run of transformer}"
                 mkdir -p "$save"
                 compgen-prototypes extract "$plain_run/checkpoint_best.pt" "$data" "${device[@]}" \
-                    --output "$save/table.pt"
+                    "${states[@]}" --output "$save/table.pt"
             fi
             method=("${prototypes[@]}" --prototypes two-pass --prototype-table "$save/table.pt")
             ;;
