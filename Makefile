@@ -50,7 +50,7 @@ test: setup-dev
 lint: setup-dev
 	@$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
-	$(BIN)/mypy compgen_fairseq benchmarks
+	$(BIN)/mypy compgen compgen_cli compgen_fairseq benchmarks
 
 clean:
 	rm -rf $(VENV) build *.egg-info

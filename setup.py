@@ -13,8 +13,8 @@ setup(
     long_description_content_type="text/markdown",
     license="MIT",
     python_requires=">=3.11",
-    packages=find_packages(include=["compgen_fairseq", "compgen_fairseq.*"]),
-    package_data={"compgen_fairseq.reporting": ["page/*"]},
+    packages=find_packages(include=["compgen*"]),
+    package_data={"compgen.reporting": ["page/*"]},
     # each lower bound is a version that the test suite has passed with
     install_requires=[
         "fairseq-fixed>=0.12.3.1",
@@ -46,17 +46,17 @@ setup(
     },
     entry_points={
         "console_scripts": [
-            "compgen-score=compgen_fairseq.cli.score:main",
-            "compgen-compare=compgen_fairseq.cli.compare:main",
-            "compgen-cter=compgen_fairseq.cli.cter:main",
-            "compgen-prototypes=compgen_fairseq.cli.prototypes:main",
-            "compgen-report=compgen_fairseq.cli.report:main",
-            "compgen-results=compgen_fairseq.cli.results:main",
-            "compgen-codes=compgen_fairseq.cli.codes:main",
-            "compgen-analyze=compgen_fairseq.cli.analyze:main",
-            "compgen-sememes=compgen_fairseq.cli.sememes:main",
-            "compgen-similarity=compgen_fairseq.cli.similarity:main",
-            "compgen-predict=compgen_fairseq.cli.predict:main",
+            "compgen-score=compgen_cli.score:main",
+            "compgen-compare=compgen_cli.compare:main",
+            "compgen-cter=compgen_cli.cter:main",
+            "compgen-prototypes=compgen_cli.prototypes:main",
+            "compgen-report=compgen_cli.report:main",
+            "compgen-results=compgen_cli.results:main",
+            "compgen-codes=compgen_cli.codes:main",
+            "compgen-analyze=compgen_cli.analyze:main",
+            "compgen-sememes=compgen_cli.sememes:main",
+            "compgen-similarity=compgen_cli.similarity:main",
+            "compgen-predict=compgen_cli.predict:main",
         ]
     },
 )

@@ -19,8 +19,8 @@ from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 
-from compgen_fairseq.scoring import cter
-from compgen_fairseq.scoring.cter_strict import StrictRules
+from compgen.scoring import cter
+from compgen.scoring.cter_strict import StrictRules
 
 Span = tuple[int, int]
 COMMA = "，"  # noqa: RUF001

@@ -1,31 +1,23 @@
 """Compositional generalization for fairseq: importing this package registers everything."""
 
-import sys
-from pathlib import Path
+from compgen_fairseq import (
+    compat,
+    scorers,  # noqa: F401
+)
+from compgen_fairseq.criterions import (  # noqa: F401
+    cat_pretraining,
+    composition_cross_entropy,
+    structural_cross_entropy,
+)
+from compgen_fairseq.models import (  # noqa: F401
+    cat,
+    cat_transformer,
+    proto_transformer,
+    sq_transformer,
+    syntactic_attention,
+)
+from compgen_fairseq.optim import fused_adam  # noqa: F401
+from compgen_fairseq.tasks import cat_pretraining as cat_task  # noqa: F401
+from compgen_fairseq.tasks import compgen_translation  # noqa: F401
 
-# Some commands read nothing but text: they start in a second, without PyTorch and fairseq.
-if not {Path(word).name for word in sys.argv[:1]} & {
-    "compgen-cter",
-    "compgen-report",
-    "compgen-results",
-}:
-    from compgen_fairseq import compat
-
-    compat.apply()
-
-    from compgen_fairseq.criterions import (  # noqa: F401
-        cat_pretraining,
-        composition_cross_entropy,
-        structural_cross_entropy,
-    )
-    from compgen_fairseq.models import (  # noqa: F401
-        cat,
-        cat_transformer,
-        proto_transformer,
-        sq_transformer,
-        syntactic_attention,
-    )
-    from compgen_fairseq.optim import fused_adam  # noqa: F401
-    from compgen_fairseq.scoring import exact_match  # noqa: F401
-    from compgen_fairseq.tasks import cat_pretraining as cat_task  # noqa: F401
-    from compgen_fairseq.tasks import compgen_translation  # noqa: F401
+compat.apply()

@@ -15,6 +15,8 @@ from typing import Any
 import numpy as np
 import torch
 
+import compgen
+
 # At its import fairseq says that tensorboardX is missing, before every message of ours.
 logging.getLogger("fairseq.tasks.text_to_speech").setLevel(logging.WARNING)
 
@@ -27,7 +29,7 @@ from fairseq.tasks import FairseqTask  # noqa: E402
 from fairseq.trainer import Trainer  # noqa: E402
 from omegaconf import OmegaConf  # noqa: E402
 
-from compgen_fairseq.reporting.provenance import Record  # noqa: E402
+from compgen.provenance import Record  # noqa: E402
 
 logger = logging.getLogger(__name__)
 
@@ -277,6 +279,7 @@ def say_errors_in_sentences() -> None:
     sys.excepthook = _in_a_sentence(sys.excepthook)
 
 
+OURS = Path(__file__).parent, Path(compgen.__file__).parent
 Hook = Callable[[type[BaseException], BaseException, TracebackType | None], Any]
 
 
@@ -284,7 +287,7 @@ def _in_a_sentence(hook: Hook) -> Hook:
     @functools.wraps(hook)
     def say(kind: type[BaseException], error: BaseException, trace: TracebackType | None) -> None:
         files = [frame.f_code.co_filename for frame, _ in traceback.walk_tb(trace)]
-        ours = bool(files) and Path(files[-1]).is_relative_to(Path(__file__).parent)
+        ours = bool(files) and any(Path(files[-1]).is_relative_to(folder) for folder in OURS)
         if ours and isinstance(error, ValueError | OSError):
             print(f"{Path(sys.argv[0]).name}: {' '.join(str(error).split())}", file=sys.stderr)
         else:

@@ -94,7 +94,7 @@ class Folder:
             "train": ["bash", str(recipe / "train.sh"), folder, str(self.path), *run.flags],
             "evaluate": ["bash", str(recipe / "evaluate.sh"), folder, str(self.path)],
             "result": [
-                *(sys.executable, "-m", "compgen_fairseq.cli.results", "write"),
+                *(sys.executable, "-m", "compgen_cli.results", "write"),
                 *(str(self.path), str(self.path / "RESULT.json")),
             ],
         }

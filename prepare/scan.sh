@@ -2,6 +2,7 @@
 # Prepare a SCAN split as a fairseq data folder; --help says how.
 set -euo pipefail
 name=scan python=${PYTHON:-python}
+export PYTHONPATH="$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)${PYTHONPATH:+:$PYTHONPATH}"
 command -v "$python" >/dev/null ||
   { echo "prepare/$name.sh: there is no $python; set PYTHON to a Python with fairseq." >&2; exit 1; }
-exec "$python" "$(dirname "${BASH_SOURCE[0]}")/../compgen_fairseq/data" prepare_scan "$@"
+exec "$python" -m compgen.data prepare_scan "$@"

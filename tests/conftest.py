@@ -20,7 +20,7 @@ WORDS = ["wif", "dax", "lug", "zup", "blick", "kiki"]
 @pytest.fixture(autouse=True)
 def own_log_levels() -> Iterator[None]:
     """Commands that a test runs in its own process quieten loggers: the next test hears them."""
-    loggers = [logging.getLogger(name) for name in ("fairseq", "compgen_fairseq")]
+    loggers = [logging.getLogger(name) for name in ("fairseq", "compgen", "compgen_fairseq")]
     levels = [logger.level for logger in loggers]
     yield
     for logger, level in zip(loggers, levels, strict=True):

@@ -13,8 +13,8 @@ import torch
 from fairseq.data import data_utils
 from fairseq.tasks.translation import TranslationConfig, TranslationTask
 
+from compgen.data import scan
 from compgen_fairseq import compat
-from compgen_fairseq.data import scan
 
 
 def batches(n, batch_by_size=None, seed=0, **limits):

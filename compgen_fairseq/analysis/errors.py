@@ -7,12 +7,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from compgen.scoring import cter
+from compgen.scoring.cogs import CASES, IN_DISTRIBUTION
+from compgen.scoring.generate_log import Generation, LogError, read
 from compgen_fairseq.analysis import AnalysisError, figure
 from compgen_fairseq.analysis.bootstrap import Rate, rate
 from compgen_fairseq.analysis.tables import write_csv, write_json
-from compgen_fairseq.scoring import cter
-from compgen_fairseq.scoring.cogs import CASES, IN_DISTRIBUTION
-from compgen_fairseq.scoring.generate_log import Generation, LogError, read
 
 HELP = "CTER or exact match of systems by length, modifier or generalization case"
 MOST_BINS = 12  # of lengths; more different ones are put together

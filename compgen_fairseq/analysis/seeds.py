@@ -7,10 +7,10 @@ from typing import Any
 
 import numpy as np
 
+from compgen.reporting.report import Report, Summary, report_of
+from compgen.reporting.runs import CHECKPOINTS, ScoreName
 from compgen_fairseq.analysis import AnalysisError, figure
 from compgen_fairseq.analysis.tables import write_csv, write_json
-from compgen_fairseq.reporting.report import Report, Summary, report_of
-from compgen_fairseq.reporting.runs import CHECKPOINTS, ScoreName
 
 HELP = "a histogram of a score over seeds for each method, and its mean, median and spread"
 TOP = 100.0  # scores are percentages

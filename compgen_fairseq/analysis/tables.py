@@ -7,8 +7,8 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from compgen.output import replacing
 from compgen_fairseq.analysis import AnalysisError
-from compgen_fairseq.cli.output import replacing
 
 
 def write_json(path: Path, data: Any) -> Path:

@@ -3,8 +3,8 @@
 from collections.abc import Sequence
 from pathlib import Path
 
+from compgen.data.scan import TIMES, TURNS
 from compgen_fairseq.analysis import AnalysisError
-from compgen_fairseq.data.scan import TIMES, TURNS
 
 SCAN = {
     "turn": "turn",

@@ -1,1 +1,1 @@
-"""Data sets: grammars that generate them, and readers of their publishers' files."""
+"""Data sets as fairseq reads them during a training."""

@@ -7,7 +7,7 @@ import torch
 from fairseq.data import Dictionary
 from torch import Tensor
 
-from compgen_fairseq.data.sememes import Annotations
+from compgen.data.sememes import Annotations
 
 CONTINUED = "@@"  # after all subwords but the last of a word
 

@@ -10,8 +10,8 @@ from fairseq.dataclass import FairseqDataclass
 from fairseq.tasks import FairseqTask, register_task
 from omegaconf import II, MISSING
 
-from compgen_fairseq.data.prepared import PrepareError
-from compgen_fairseq.data.sememes import Annotations
+from compgen.data.prepared import PrepareError
+from compgen.data.sememes import Annotations
 from compgen_fairseq.data.sentence_pairs import SentencePairDataset
 from compgen_fairseq.data.word_sememes import WordSememes
 from compgen_fairseq.models.sq_config import option

@@ -18,8 +18,8 @@ from fairseq.tasks import register_task
 from fairseq.tasks.translation import TranslationConfig, TranslationTask
 from torch import Tensor
 
-from compgen_fairseq.scoring import cter
-from compgen_fairseq.scoring.exact_match import ExactMatch, exact_match
+from compgen.scoring import cter
+from compgen.scoring.exact_match import ExactMatch, exact_match
 from compgen_fairseq.tasks import eval_cter, prototype_hook
 from compgen_fairseq.tasks.spread import SpreadRepeatsDataset
 from compgen_fairseq.tasks.word_classes import FINDERS

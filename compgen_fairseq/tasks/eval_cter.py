@@ -9,7 +9,7 @@ from fairseq.data import BaseWrapperDataset, FairseqDataset
 from fairseq.logging import metrics
 from torch import Tensor
 
-from compgen_fairseq.scoring import cter
+from compgen.scoring import cter
 
 COUNTS = "_cter"
 

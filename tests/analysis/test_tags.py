@@ -2,9 +2,9 @@
 
 import pytest
 
+from compgen.data.scan import augment, generate
 from compgen_fairseq.analysis import AnalysisError
 from compgen_fairseq.analysis.tags import read_tags, scan_tags
-from compgen_fairseq.data.scan import augment, generate
 
 
 def test_every_word_of_scan_has_its_category():

@@ -12,10 +12,10 @@ from fairseq import checkpoint_utils
 from matplotlib.image import imread
 from scipy.stats import entropy
 
+from compgen_cli import analyze, prototypes
+from compgen_cli.analyze import main
+from compgen_cli.codes import words_per_code
 from compgen_fairseq.analysis import checkpoint
-from compgen_fairseq.cli import analyze, prototypes
-from compgen_fairseq.cli.analyze import main
-from compgen_fairseq.cli.codes import words_per_code
 
 WORDS = {"wif", "dax", "lug", "zup", "blick", "kiki"}
 
@@ -245,7 +245,7 @@ def test_what_cannot_be_done_is_one_sentence(structural, plain, tiny_data, tmp_p
     assert main(["codes", structural, data, "--out", file]) == 1
     assert "file is no folder: choose another --out" in capsys.readouterr().err
     assert not (tmp_path / "out").exists(), "something half-written is left"
-    log = run("compgen_fairseq.cli.analyze", "codes", plain, data, "--out", out, status=1)
+    log = run("compgen_cli.analyze", "codes", plain, data, "--out", out, status=1)
     assert "compgen-analyze codes: the model of" in log and "Traceback" not in log
 
 

@@ -8,9 +8,9 @@ import pytest
 import torch
 from matplotlib.image import imread
 
+from compgen_cli.analyze import main
 from compgen_fairseq.analysis import checkpoint
 from compgen_fairseq.analysis.attention_maps import SIDES, attention_maps
-from compgen_fairseq.cli.analyze import main
 
 PICTURES = {f"attention-{side}.{form}" for side in SIDES for form in ("png", "pdf")}
 

@@ -8,8 +8,8 @@ import pytest
 import torch
 from matplotlib.image import imread
 
+from compgen_cli.analyze import main
 from compgen_fairseq.analysis import checkpoint
-from compgen_fairseq.cli.analyze import main
 
 
 @pytest.fixture(scope="module")

@@ -8,9 +8,9 @@ import shutil
 import pytest
 from matplotlib.image import imread
 
-from compgen_fairseq.cli import cter
-from compgen_fairseq.cli.analyze import main
-from compgen_fairseq.scoring.generate_log import read
+from compgen.scoring.generate_log import read
+from compgen_cli import cter
+from compgen_cli.analyze import main
 
 GROUPS = 40  # of five lines, of each type of compound
 

@@ -6,7 +6,7 @@ import json
 import matplotlib.image
 import pytest
 
-from compgen_fairseq.cli.analyze import main
+from compgen_cli.analyze import main
 
 
 @pytest.fixture

@@ -24,6 +24,6 @@ def test_what_is_no_checkpoint_is_named(command, tiny_model, tiny_data, tmp_path
     ):
         names = {"CHECKPOINT": tmp_path / name, "DATA": tiny_data, "OUT": tmp_path / "out"}
         words = [names.get(word, word) for word in COMMANDS[command]]
-        said = run(f"compgen_fairseq.cli.{command}", *words, status=1)
+        said = run(f"compgen_cli.{command}", *words, status=1)
         assert said.splitlines()[-1].endswith(f": {tmp_path / name} {reason}")
         assert "Traceback" not in said and not (tmp_path / "out").exists()

@@ -13,7 +13,7 @@ import torch
 from fairseq.checkpoint_utils import load_checkpoint_to_cpu
 from prepare_scripts import runner
 
-from compgen_fairseq.cli import sememes
+from compgen_cli import sememes
 
 # a server that has imported fairseq: each of its processes starts at once
 PROCESSES = multiprocessing.get_context("forkserver")

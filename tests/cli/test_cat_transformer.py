@@ -13,9 +13,9 @@ import torch
 from fairseq.checkpoint_utils import load_checkpoint_to_cpu
 
 import compgen_fairseq  # noqa: F401
-from compgen_fairseq.data.scan import generate
+from compgen.data.scan import generate
+from compgen.scoring import generate_log
 from compgen_fairseq.models.cat_transformer import CATTransformerModel
-from compgen_fairseq.scoring import generate_log
 
 # a server that has imported fairseq: each of its processes starts at once
 PROCESSES = multiprocessing.get_context("forkserver")

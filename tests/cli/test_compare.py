@@ -6,8 +6,8 @@ from pathlib import Path
 import pytest
 from sacrebleu import corpus_bleu
 
-from compgen_fairseq.cli import compare
-from compgen_fairseq.scoring import cter, generate_log
+from compgen.scoring import cter, generate_log
+from compgen_cli import compare
 
 CLOSING = "Generate test with beam=1: BLEU4 = 0.00\n"
 

@@ -6,7 +6,7 @@ import time
 
 import pytest
 
-from compgen_fairseq.cli import cter
+from compgen_cli import cter
 
 COMPOUNDS = 5 * ["the dog"] + 5 * ["saw every car he liked"]
 HYPOTHESES = [*["有 狗 。"] * 4, "有 猫 。", *["他 看 了 他喜@@ 欢的 每@@ 辆 车 。"] * 5]

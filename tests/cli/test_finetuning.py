@@ -15,8 +15,8 @@ import torch
 from fairseq.checkpoint_utils import load_checkpoint_to_cpu
 
 import compgen_fairseq  # noqa: F401
-from compgen_fairseq.cli import predict, similarity
-from compgen_fairseq.data import bird, paws, pretraining, sst2, sts_b
+from compgen.data import bird, paws, pretraining, sst2, sts_b
+from compgen_cli import predict, similarity
 
 # a server that has imported fairseq: each of its processes starts at once
 PROCESSES = multiprocessing.get_context("forkserver")

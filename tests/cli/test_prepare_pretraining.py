@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from prepare_scripts import contents, runner
 
-from compgen_fairseq.data.pretraining import documents, sample_documents, split
+from compgen.data.pretraining import documents, sample_documents, split
 
 run = runner("pretraining")
 

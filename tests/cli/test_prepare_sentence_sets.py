@@ -36,7 +36,7 @@ def data(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def main(name: str, *arguments: object) -> None:
     """What the script runs, in this process."""
-    importlib.import_module(f"compgen_fairseq.data.{name}").main([*map(str, arguments)])
+    importlib.import_module(f"compgen.data.{name}").main([*map(str, arguments)])
 
 
 def task(folder: Path, classes: int) -> Any:

@@ -9,7 +9,8 @@ import torch
 from fairseq.checkpoint_utils import load_model_ensemble
 from fairseq_commands import EVERY_WORKER_SAVES, different, load, start_workers, status, statuses
 
-from compgen_fairseq.cli import prototypes
+import compgen_fairseq  # noqa: F401
+from compgen_cli import prototypes
 from compgen_fairseq.models.proto_transformer import ProtoTransformerModel
 
 ARCH = ["--arch", "proto_transformer", "--prototypes-per-token", 2, "--prototype-min-count", 5]

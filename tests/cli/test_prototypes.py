@@ -5,7 +5,7 @@ import pytest
 import torch
 from fairseq import checkpoint_utils
 
-from compgen_fairseq.cli.prototypes import main, make_room
+from compgen_cli.prototypes import main, make_room
 
 
 @pytest.fixture(scope="module")

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from compgen_fairseq.cli import compare, report, score
+from compgen_cli import compare, report, score
 
 
 def evaluated(folder: Path, trained: Path, generated: Path, capsys, seed: int = 1) -> Path:

@@ -12,12 +12,12 @@ from typing import Any
 
 import pytest
 
-from compgen_fairseq.reporting.comparison import compare
-from compgen_fairseq.reporting.curves import curves
-from compgen_fairseq.reporting.figures import Figure
-from compgen_fairseq.reporting.html import html
-from compgen_fairseq.reporting.report import Report, Row
-from compgen_fairseq.reporting.runs import Run, Score, ScoreName
+from compgen.reporting.comparison import compare
+from compgen.reporting.curves import curves
+from compgen.reporting.figures import Figure
+from compgen.reporting.html import html
+from compgen.reporting.report import Report, Row
+from compgen.reporting.runs import Run, Score, ScoreName
 
 PHONE, DESKTOP = (360, 740), (1280, 900)
 PIXEL = (

@@ -11,7 +11,7 @@ import sentence_files
 import torch
 from fairseq_commands import different, load, start_workers, status, statuses
 
-from compgen_fairseq.data import pretraining
+from compgen.data import pretraining
 
 SIZES = {"layers": 1, "ffn-embed-dim": 16, "attention-heads": 2}
 SIDES = [f"--{side}-{k}={v}" for side in ("encoder", "decoder") for k, v in SIZES.items()]

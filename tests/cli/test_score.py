@@ -5,8 +5,8 @@ import json
 import pytest
 from sacrebleu import corpus_bleu
 
-from compgen_fairseq.cli import score
-from compgen_fairseq.scoring import generate_log
+from compgen.scoring import generate_log
+from compgen_cli import score
 
 
 @pytest.fixture

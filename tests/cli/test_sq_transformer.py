@@ -12,8 +12,8 @@ from fairseq.checkpoint_utils import load_checkpoint_to_cpu
 from fairseq_cli.train import cli_main
 
 import compgen_fairseq  # noqa: F401
+from compgen.scoring import generate_log
 from compgen_fairseq.models.sq_transformer import SQTransformerModel
-from compgen_fairseq.scoring import generate_log
 
 # a server that has imported fairseq: each of its processes starts at once
 PROCESSES = multiprocessing.get_context("forkserver")

@@ -8,8 +8,8 @@ from fairseq.checkpoint_utils import load_checkpoint_to_cpu
 from fairseq.data.data_utils import collate_tokens
 
 import compgen_fairseq  # noqa: F401
+from compgen.scoring import generate_log
 from compgen_fairseq.models.syntactic_attention import SyntacticAttentionModel
-from compgen_fairseq.scoring import generate_log
 
 SIZES = "--encoder-embed-dim=12 --encoder-hidden-size=24 --semantic-dim=16 --dropout=0.1".split()
 

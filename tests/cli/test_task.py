@@ -13,7 +13,7 @@ from fairseq import checkpoint_utils
 from fairseq.models.transformer import TransformerModel
 
 import compgen_fairseq  # noqa: F401
-from compgen_fairseq.scoring import generate_log
+from compgen.scoring import generate_log
 
 
 def figures(log: str, name: str, of: str = "valid") -> list[float]:

@@ -4,8 +4,8 @@ import random
 
 import pytest
 
+from compgen.data import scan
 from compgen_fairseq.clustering.substitution import change, substitution_classes
-from compgen_fairseq.data import scan
 
 
 @pytest.mark.parametrize(

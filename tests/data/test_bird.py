@@ -2,9 +2,9 @@
 
 import pytest
 
-from compgen_fairseq.data import bird
-from compgen_fairseq.data.prepared import PrepareError
-from compgen_fairseq.data.sentence_sets import Example
+from compgen.data import bird
+from compgen.data.prepared import PrepareError
+from compgen.data.sentence_sets import Example
 
 COLUMNS = ("term1", "term2", "score")
 

@@ -11,9 +11,9 @@ from pathlib import Path
 
 import pytest
 
-from compgen_fairseq.data import bitext
-from compgen_fairseq.data.bitext import Bpe, LengthFilter, Moses, SentencePiece
-from compgen_fairseq.data.prepared import PrepareError
+from compgen.data import bitext
+from compgen.data.bitext import Bpe, LengthFilter, Moses, SentencePiece
+from compgen.data.prepared import PrepareError
 
 TEXT = [
     "the dog saw the other dog near the old house",
@@ -174,11 +174,9 @@ def test_transform_keeps_the_order_and_reads_little(
 
 @pytest.mark.skipif(os.name != "posix", reason="kills a process group of POSIX")
 def test_workers_end_with_their_parent() -> None:
-    code = f"""
-import itertools, os, signal, sys, types
-package = sys.modules["compgen_fairseq"] = types.ModuleType("compgen_fairseq")
-package.__path__ = [{str(Path(bitext.__file__).parents[1])!r}]  # without its slow __init__
-from compgen_fairseq.data import bitext
+    code = """
+import itertools, os, signal
+from compgen.data import bitext
 pairs = (("a", "b") for _ in itertools.count())
 next(bitext.transform(pairs, str.lower, str.lower, 2))
 os.kill(os.getpid(), signal.SIGKILL)

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from compgen_fairseq.data import cognition
-from compgen_fairseq.data.prepared import PrepareError, read_lines
+from compgen.data import cognition
+from compgen.data.prepared import PrepareError, read_lines
 
 FREQUENCIES = Counter({"他": 5, "喜欢": 4, "喜": 1, "欢": 1, "大家": 3, "大": 2, "家": 2, "。": 9})
 

@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from compgen_fairseq.data import cogs
-from compgen_fairseq.data.prepared import PrepareError, fifth
+from compgen.data import cogs
+from compgen.data.prepared import PrepareError, fifth
 
 LINE = "Zoe thought .\tthink . agent ( x _ 1 , Zoe )\tprim_to_subj_proper\n"
 

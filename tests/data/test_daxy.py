@@ -2,9 +2,9 @@
 
 import pytest
 
-from compgen_fairseq.data.daxy import hold_out
-from compgen_fairseq.data.prepared import PrepareError
-from compgen_fairseq.data.scan import Pair
+from compgen.data.daxy import hold_out
+from compgen.data.prepared import PrepareError
+from compgen.data.scan import Pair
 
 PAIRS = [
     *(Pair(f"he is a{i} .", f"il est b{i} .") for i in range(20)),

@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from compgen_fairseq.data import fetch as fetching
-from compgen_fairseq.data.fetch import FetchError, fetch
+from compgen.data import fetch as fetching
+from compgen.data.fetch import FetchError, fetch
 
 CONTENT = bytes(range(256)) * 4000  # about 1 MB
 SHA256 = hashlib.sha256(CONTENT).hexdigest()

@@ -1,13 +1,12 @@
 """HowNet: its publishers' layouts, the sememes of English words."""
 
 import json
-import sys
 from pathlib import Path
 
 import pytest
 
-from compgen_fairseq.data import hownet
-from compgen_fairseq.data.prepared import PrepareError
+from compgen.data import hownet
+from compgen.data.prepared import PrepareError
 
 
 @pytest.fixture
@@ -82,15 +81,3 @@ def test_the_published_files(compgen_data: Path) -> None:
     coverage = found.coverage((folder / "corpus.en").read_text().split())
     counts = {"types": 31389, "annotated_types": 7572, "tokens": 335326}
     assert coverage == {**counts, "annotated_tokens": 204213}
-
-
-def test_reading_needs_neither_torch_nor_fairseq() -> None:
-    import subprocess
-
-    light = Path(__file__).parents[2] / "compgen_fairseq" / "data" / "__main__.py"
-    program = (
-        f"import runpy, sys; runpy.run_path({str(light)!r}, run_name='light')\n"
-        "import compgen_fairseq.data.pretraining\n"
-        "assert not {'torch', 'fairseq', 'numpy'} & set(sys.modules)"
-    )
-    subprocess.run([sys.executable, "-c", program], check=True, timeout=60)

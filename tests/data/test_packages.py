@@ -5,8 +5,8 @@ from pathlib import Path
 import pytest
 from sentence_files import pack
 
-from compgen_fairseq.data.packages import Package, gather, official
-from compgen_fairseq.data.prepared import PrepareError, sha256
+from compgen.data.packages import Package, gather, official
+from compgen.data.prepared import PrepareError, sha256
 
 TEXTS = {"set/train.tsv": "a\tb\r\nc\td\u2028e\n", "set/dev.tsv": "f\n\ng", "set/other": "x"}
 LINES = {"set/train.tsv": ["a\tb", "c\td\u2028e"], "set/dev.tsv": ["f", "", "g"]}

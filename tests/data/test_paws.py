@@ -2,8 +2,8 @@
 
 import pytest
 
-from compgen_fairseq.data import paws
-from compgen_fairseq.data.prepared import PrepareError
+from compgen.data import paws
+from compgen.data.prepared import PrepareError
 
 HEADER = "id\tsentence1\tsentence2\tlabel"
 

@@ -9,11 +9,10 @@ from pathlib import Path
 
 import pytest
 
-from compgen_fairseq.data import prepared
-from compgen_fairseq.data.prepared import Preparation, PrepareError
+from compgen.data import prepared
+from compgen.data.prepared import Preparation, PrepareError
 
 SETTINGS = {"valid": "dev", "seed": None}
-LIGHT = Path(__file__).parents[2] / "compgen_fairseq" / "data" / "__main__.py"
 
 
 def make(dest: Path, settings: Mapping[str, object] = SETTINGS) -> Preparation:
@@ -126,11 +125,10 @@ def test_step_is_used_again_only_if_it_is_the_same_and_whole(tmp_path: Path) -> 
 def test_killed_run(tmp_path: Path) -> None:
     """Killed in its second step: the first is used again, the second and the data are not."""
     program = f"""
-import os, runpy, signal
-runpy.run_path({str(LIGHT)!r}, run_name="light")
+import os, signal
 from collections.abc import Mapping
 from pathlib import Path
-from compgen_fairseq.data import prepared
+from compgen.data import prepared
 
 def half(path):
     path.write_text("half")
@@ -206,14 +204,3 @@ def test_fifth() -> None:
     assert chosen == sorted(set(chosen))
     assert chosen == prepared.fifth(items, seed=1)
     assert chosen != prepared.fifth(items, seed=2)
-
-
-def test_commands_start_without_fairseq() -> None:
-    program = f"""
-import runpy, sys
-runpy.run_path({str(LIGHT)!r}, run_name="light")
-import compgen_fairseq.data.cogs, compgen_fairseq.data.cognition
-import compgen_fairseq.data.prepare_scan
-assert not {{"torch", "fairseq"}} & set(sys.modules)
-"""
-    subprocess.run([sys.executable, "-c", program], check=True, timeout=60)

@@ -8,10 +8,10 @@ from pathlib import Path
 
 import pytest
 
-from compgen_fairseq.data import cognition, cogs, prepared
-from compgen_fairseq.data.fetch import FetchError
-from compgen_fairseq.data.prepared import PrepareError
-from compgen_fairseq.data.publisher import collect
+from compgen.data import cognition, cogs, prepared
+from compgen.data.fetch import FetchError
+from compgen.data.prepared import PrepareError
+from compgen.data.publisher import collect
 
 
 class Quiet(http.server.SimpleHTTPRequestHandler):

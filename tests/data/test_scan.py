@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from compgen_fairseq.data import scan
+from compgen.data import scan
 
 SIZES = {
     "addjump": (14670, 7706),

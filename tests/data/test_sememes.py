@@ -4,8 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from compgen_fairseq.data.prepared import PrepareError
-from compgen_fairseq.data.sememes import Annotations
+from compgen.data.prepared import PrepareError
+from compgen.data.sememes import Annotations
 
 ANNOTATIONS = Annotations(["bird|禽", "liquid|液", "pour|倒"], {"turkey": (0,), "water": (1, 2)})
 

@@ -7,7 +7,7 @@ import pytest
 import torch
 from fairseq.data import Dictionary
 
-from compgen_fairseq.data.sememes import Annotations
+from compgen.data.sememes import Annotations
 from compgen_fairseq.data.sentence_pairs import Segments, SentencePairDataset
 from compgen_fairseq.data.word_sememes import WordSememes
 

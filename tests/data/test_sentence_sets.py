@@ -5,8 +5,8 @@ from pathlib import Path
 import pytest
 from sentence_files import pretrained
 
-from compgen_fairseq.data.prepared import PrepareError
-from compgen_fairseq.data.sentence_sets import Example, SetPreparation, Subwords, hold_out, table
+from compgen.data.prepared import PrepareError
+from compgen.data.sentence_sets import Example, SetPreparation, Subwords, hold_out, table
 
 
 @pytest.fixture(scope="module")

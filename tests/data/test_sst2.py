@@ -1,6 +1,6 @@
 """SST-2: its lines."""
 
-from compgen_fairseq.data import sst2
+from compgen.data import sst2
 
 
 def test_read() -> None:

@@ -2,8 +2,8 @@
 
 import pytest
 
-from compgen_fairseq.data import sts_b
-from compgen_fairseq.data.prepared import PrepareError
+from compgen.data import sts_b
+from compgen.data.prepared import PrepareError
 
 LINES = [
     'main-captions\timages\t2014\t7\t4.000\tA "b.\tC.',

@@ -10,10 +10,10 @@ from pathlib import Path
 
 import pytest
 
-from compgen_fairseq.data import corpora
-from compgen_fairseq.data.corpora import CORPORA, Corpus
-from compgen_fairseq.data.prepared import Preparation, PrepareError
-from compgen_fairseq.data.translation import extract, gather, prepare
+from compgen.data import corpora
+from compgen.data.corpora import CORPORA, Corpus
+from compgen.data.prepared import Preparation, PrepareError
+from compgen.data.translation import extract, gather, prepare
 
 
 def archive(path: Path, texts: dict[str, str]) -> Path:

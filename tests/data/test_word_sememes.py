@@ -3,7 +3,7 @@
 import numpy as np
 from fairseq.data import Dictionary
 
-from compgen_fairseq.data.sememes import Annotations
+from compgen.data.sememes import Annotations
 from compgen_fairseq.data.word_sememes import WordSememes
 
 ANNOTATIONS = Annotations(

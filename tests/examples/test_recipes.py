@@ -5,7 +5,7 @@ import json
 import pytest
 from recipes import TINY, prepared, script
 
-from compgen_fairseq.reporting.results import unpack
+from compgen.reporting.results import unpack
 
 
 @pytest.mark.parametrize(
@@ -26,12 +26,10 @@ def test_train_resume_evaluate(recipe, languages, method, scores, tmp_path, run)
     assert {path.name for path in save.glob("*.json")} == {"PREPARED.json", "RUN.json"} | {
         f"{score}.{name}.json" for score in scores for name in ("best", "last")
     }
-    report = run(
-        "compgen_fairseq.cli.report", save, "--allow-differences", "max_update,total_num_update"
-    )
+    report = run("compgen_cli.report", save, "--allow-differences", "max_update,total_num_update")
     assert f"| {method} | 3 | 20 |" in report
     kept = tmp_path / "sal.3.json"
-    run("compgen_fairseq.cli.results", "write", save, kept)
+    run("compgen_cli.results", "write", save, kept)
     result = json.loads(kept.read_text())
     assert (result["method"], result["seed"], result["updates"]) == (method, 3, 20)
     assert result["sessions"] == 2 and result["epochs"] == 10

@@ -6,11 +6,11 @@ from pathlib import Path
 import pytest
 from scipy import stats
 
-from compgen_fairseq.reporting.comparison import Comparison, compare, is_plain, over_seeds
-from compgen_fairseq.reporting.report import Report, Row
-from compgen_fairseq.reporting.runs import ReportError, Run, Score, ScoreName
-from compgen_fairseq.scoring.bleu import BleuOptions, bleu
-from compgen_fairseq.scoring.significance import compare_bleu
+from compgen.reporting.comparison import Comparison, compare, is_plain, over_seeds
+from compgen.reporting.report import Report, Row
+from compgen.reporting.runs import ReportError, Run, Score, ScoreName
+from compgen.scoring.bleu import BleuOptions, bleu
+from compgen.scoring.significance import compare_bleu
 
 EXACT, BLEU = ScoreName("exact_match", "best", False), ScoreName("bleu", "best", False)
 CTER = [ScoreName(f"cter {number}", "best", True) for number in ("instance", "aggregate")]

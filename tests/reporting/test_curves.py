@@ -4,10 +4,10 @@ import re
 
 import pytest
 
-from compgen_fairseq.reporting.charts import key, line_chart, strip
-from compgen_fairseq.reporting.curves import Curve, curves, mean, read_points, thinned
-from compgen_fairseq.reporting.report import Report, Row
-from compgen_fairseq.reporting.runs import Run
+from compgen.reporting.charts import key, line_chart, strip
+from compgen.reporting.curves import Curve, curves, mean, read_points, thinned
+from compgen.reporting.report import Report, Row
+from compgen.reporting.runs import Run
 
 TIME = "2026-11-21 19:17:05 | INFO | "
 SIMPLE = [

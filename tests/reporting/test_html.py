@@ -7,13 +7,13 @@ from pathlib import Path
 
 import pytest
 
+from compgen.reporting import figures
+from compgen.reporting.comparison import NO_COMPARISONS, Comparison, Comparisons
+from compgen.reporting.curves import Curve
+from compgen.reporting.html import html, title
+from compgen.reporting.report import Report, Row
+from compgen.reporting.runs import ReportError, Run, Score, ScoreName
 from compgen_fairseq.analysis import figure
-from compgen_fairseq.reporting import figures
-from compgen_fairseq.reporting.comparison import NO_COMPARISONS, Comparison, Comparisons
-from compgen_fairseq.reporting.curves import Curve
-from compgen_fairseq.reporting.html import html, title
-from compgen_fairseq.reporting.report import Report, Row
-from compgen_fairseq.reporting.runs import ReportError, Run, Score, ScoreName
 
 BEST = ScoreName("exact_match", "best", False)
 PNG = b"\x89PNG\r\n\x1a\n and so on"

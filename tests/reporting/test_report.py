@@ -4,9 +4,9 @@ from pathlib import Path
 
 import pytest
 
-from compgen_fairseq.reporting.render import as_json, markdown
-from compgen_fairseq.reporting.report import Summary, report
-from compgen_fairseq.reporting.runs import ReportError, Run, Score, ScoreName
+from compgen.reporting.render import as_json, markdown
+from compgen.reporting.report import Summary, report
+from compgen.reporting.runs import ReportError, Run, Score, ScoreName
 
 BEST, LAST = (ScoreName("exact_match", name, False) for name in ("best", "last"))
 CTER = ScoreName("cter instance", "best", True)

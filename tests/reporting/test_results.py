@@ -5,9 +5,9 @@ from pathlib import Path
 
 import pytest
 
-from compgen_fairseq.cli import results as command
-from compgen_fairseq.reporting.results import pack, unpack
-from compgen_fairseq.reporting.results_tables import tables
+from compgen.reporting.results import pack, unpack
+from compgen.reporting.results_tables import tables
+from compgen_cli import results as command
 
 REPOSITORY = Path(__file__).resolve().parents[2]
 PAPERS = """

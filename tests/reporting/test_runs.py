@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from compgen_fairseq.reporting.runs import (
+from compgen.reporting.runs import (
     ReportError,
     ScoreName,
     differences,

@@ -3,7 +3,7 @@
 import pytest
 from sacrebleu import corpus_bleu
 
-from compgen_fairseq.scoring.bleu import BleuOptions, bleu, plain_text
+from compgen.scoring.bleu import BleuOptions, bleu, plain_text
 
 CHINESE = BleuOptions(tokenize="zh", detokenize="chinese")
 REFERENCES = ["狗把他自己的车给了他。", "突然那只狗把吉他摔了下来。"]

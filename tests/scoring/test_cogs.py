@@ -5,8 +5,8 @@ from collections import Counter
 
 import pytest
 
-from compgen_fairseq.scoring.cogs import CASES, LEXICAL, STRUCTURAL, cogs
-from compgen_fairseq.scoring.exact_match import ExactMatch
+from compgen.scoring.cogs import CASES, LEXICAL, STRUCTURAL, cogs
+from compgen.scoring.exact_match import ExactMatch
 
 # case, how many of how many are right
 COUNTS = {

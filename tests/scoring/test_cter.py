@@ -5,8 +5,8 @@ from functools import partial
 
 import pytest
 
-from compgen_fairseq.scoring import cter
-from compgen_fairseq.scoring.cter import CTERError
+from compgen.scoring import cter
+from compgen.scoring.cter import CTERError
 
 ENTRIES = """
 the\t/

@@ -2,8 +2,8 @@
 
 import pytest
 
-from compgen_fairseq.scoring import cter
-from compgen_fairseq.scoring.cter_strict import StrictRules
+from compgen.scoring import cter
+from compgen.scoring.cter_strict import StrictRules
 
 LEXICON = {
     "the": (),

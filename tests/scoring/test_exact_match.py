@@ -1,10 +1,8 @@
-"""Exact match of sentences, and the scorer that fairseq-generate builds by its name."""
+"""Exact match of sentences."""
 
 import pytest
-from fairseq import scoring
-from fairseq.data import Dictionary
 
-from compgen_fairseq.scoring.exact_match import ExactMatch, exact_match
+from compgen.scoring.exact_match import ExactMatch, exact_match
 
 
 def test_counts_whole_sentences():
@@ -22,11 +20,3 @@ def test_the_numbers_in_words():
 def test_every_hypothesis_needs_a_reference():
     with pytest.raises(ValueError, match="2 hypotheses cannot be compared with 1 references"):
         exact_match(["a", "b"], ["a"])
-
-
-def test_fairseq_builds_the_scorer():
-    scorer = scoring.build_scorer("exact_match", Dictionary())
-    scorer.add_string("run <<unk>>", "run <unk>")  # as fairseq-generate spells unknown words
-    scorer.add_string("run", "run")
-    assert scorer.score() == 50
-    assert scorer.result_string() == "ExactMatch = 50.00 (1 / 2)"

@@ -2,7 +2,7 @@
 
 import pytest
 
-from compgen_fairseq.scoring.generate_log import Generation, LogError, parse, read
+from compgen.scoring.generate_log import Generation, LogError, parse, read
 
 DONE = "INFO:fairseq_cli.generate:Translated {} sentences (10 tokens) in 1.0s (1.0 sentences/s)\n"
 RESULT = "Generate test with beam=5: BLEU4 = 100.00, 100.0/100.0/100.0/100.0\n"

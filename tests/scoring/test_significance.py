@@ -9,8 +9,8 @@ import sys
 import numpy as np
 import pytest
 
-from compgen_fairseq.scoring.bleu import BleuOptions
-from compgen_fairseq.scoring.significance import compare_bleu, compare_paired
+from compgen.scoring.bleu import BleuOptions
+from compgen.scoring.significance import compare_bleu, compare_paired
 
 
 def test_the_p_value_is_mcnemars():

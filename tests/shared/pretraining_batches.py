@@ -6,7 +6,7 @@ from typing import Any
 import torch
 from fairseq.data import Dictionary
 
-from compgen_fairseq.data.sememes import Annotations
+from compgen.data.sememes import Annotations
 from compgen_fairseq.data.sentence_pairs import SentencePairDataset
 from compgen_fairseq.data.word_sememes import WordSememes
 from compgen_fairseq.models.cat import CATModel

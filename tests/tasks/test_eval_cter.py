@@ -12,7 +12,7 @@ from fairseq.data import Dictionary
 from fairseq.logging import metrics
 from fairseq_cli import preprocess, train
 
-from compgen_fairseq.scoring import cter
+from compgen.scoring import cter
 from compgen_fairseq.tasks import compgen_translation, eval_cter
 
 # a server that has imported fairseq: each of its processes starts at once

@@ -1,0 +1,4 @@
+"""Compositional generalization on text: data sets, scores, comparisons and reports.
+
+Nothing here imports PyTorch or fairseq.
+"""

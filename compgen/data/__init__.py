@@ -1,0 +1,1 @@
+"""Data sets: grammars that generate them, and readers of their publishers' files."""

@@ -1,0 +1,353 @@
+"""Parallel text: read, clean, tokenise, cut into subwords and filter, one line at a time.
+
+No function holds a corpus in memory.  A *pair* is a source line and its target line, without line
+feeds.  Moses' rules come from sacremoses, BPE from subword-nmt, SentencePiece from sentencepiece.
+"""
+
+import gzip
+import html
+import itertools
+import multiprocessing
+import os
+import re
+import signal
+import threading
+import zlib
+from collections import Counter, deque
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from concurrent.futures import Future, ProcessPoolExecutor
+from contextlib import ExitStack
+from dataclasses import dataclass
+from functools import partial
+from io import BytesIO
+from pathlib import Path
+
+import regex
+import sentencepiece
+from sacremoses import MosesPunctNormalizer, MosesTokenizer
+from subword_nmt import apply_bpe, learn_bpe
+from tqdm import tqdm
+
+from compgen.data.prepared import PrepareError
+
+Pair = tuple[str, str]
+Side = Callable[[str], str]
+
+PARTS = ("train", "valid", "test")
+
+BATCH = 2000  # pairs that a worker process gets at once
+LONGEST_WORD = 1000  # characters; the limit of Moses' clean-corpus-n.perl
+CACHED_WORDS = 1_000_000  # words whose subwords a process remembers
+SAMPLE = 10_000_000  # sentences that SentencePiece learns from at most, drawn at random
+
+METADATA = re.compile(r"<(url|talkid|keywords|speaker|reviewer|translator)\b")
+TITLE = re.compile(r"</?(title|description)>")
+SEGMENT = re.compile(r"<seg\b[^>]*>(.*?)</seg\s*>", re.DOTALL | re.IGNORECASE)
+OPENING = re.compile(r"<seg\b", re.IGNORECASE)
+
+
+def read_lines(path: Path, progress: str | None = None) -> Iterator[str]:
+    """The lines of a UTF-8 file, gzip'ed if its name ends in ``.gz``.
+
+    Only a line feed ends a line.  Bytes that are no UTF-8 become U+FFFD, so that no line is lost.
+
+    Args:
+        path: the file.
+        progress: the title of a progress bar over its bytes, shown on a terminal; None: no bar.
+
+    Raises:
+        PrepareError: if a gzip'ed file is cut short or damaged.
+    """
+    with (
+        open(path, "rb") as raw,
+        tqdm(
+            desc=progress,
+            total=path.stat().st_size,
+            unit="B",
+            unit_scale=True,
+            disable=None if progress else True,
+        ) as bar,
+    ):
+        stream = gzip.GzipFile(fileobj=raw) if path.suffix == ".gz" else raw
+        try:
+            for number, line in enumerate(stream):
+                if number % BATCH == 0:
+                    bar.update(raw.tell() - bar.n)
+                yield line.decode("utf-8", errors="replace").rstrip("\n")
+        except (EOFError, gzip.BadGzipFile, zlib.error) as error:
+            raise PrepareError(f"{path} is cut short or damaged ({error}).") from None
+        bar.update(raw.tell() - bar.n)
+
+
+def read_talks(path: Path, progress: str | None = None) -> Iterator[str]:
+    """The lines of an IWSLT training file (``train.tags.*``): titles, descriptions, speech.
+
+    The other lines in tags (address, number, keywords, ...) are left out, as in fairseq's
+    ``prepare-iwslt14.sh``.
+    """
+    for line in read_lines(path, progress):
+        if not METADATA.match(line.lstrip()):
+            yield TITLE.sub("", line)
+
+
+def read_segments(path: Path, progress: str | None = None) -> Iterator[str]:
+    """The text of each ``<seg>`` of a test set (SGML of WMT, XML of IWSLT).
+
+    A segment may run over several lines.  Character references are resolved, and the typographic
+    apostrophe becomes ``'`` (fairseq's ``prepare-*.sh`` do the latter).
+
+    Raises:
+        PrepareError: if there is no segment, or one is not closed.
+    """
+    text = "\n".join(read_lines(path, progress))
+    segments = SEGMENT.findall(text)
+    if not segments or len(segments) != len(OPENING.findall(text)):
+        raise PrepareError(
+            f"{path} is no complete test set: it has {len(segments)} whole segments."
+        )
+    for segment in segments:
+        yield " ".join(html.unescape(segment).replace("\u2019", "'").split())
+
+
+def read_pairs(source: Path, target: Path, progress: str) -> Iterator[Pair]:
+    """The pairs of two files, each read as its name says: a test set, talks or lines.
+
+    Args:
+        source: ``*.sgm`` or ``*.xml`` (:func:`read_segments`), ``train.tags.*``
+            (:func:`read_talks`) or another file (:func:`read_lines`).
+        target: likewise.
+        progress: what is done with it, for the progress bar.
+
+    Raises:
+        PrepareError: if one side has more lines than the other.
+    """
+    read = read_lines
+    if source.suffix in (".sgm", ".xml"):
+        read = read_segments
+    elif source.name.startswith("train.tags."):
+        read = read_talks
+    sides = itertools.zip_longest(read(source, f"{progress} {source.name}"), read(target))
+    for number, (one, other) in enumerate(sides):
+        if one is None or other is None:
+            shorter, longer = (source, target) if one is None else (target, source)
+            raise PrepareError(
+                f"{shorter} has only {number} lines and {longer} has more: they are no pair."
+            )
+        yield one, other
+
+
+def write_parts(pairs: Iterable[tuple[str, Pair]], folder: Path, languages: Pair) -> None:
+    """Write pairs to ``folder/{train,valid,test}.LANGUAGE``.
+
+    Args:
+        pairs: each with the name of its part.
+        folder: a new folder for the files.
+        languages: of the source and of the target.
+
+    Raises:
+        PrepareError: if a part has no pair.
+    """
+    folder.mkdir()
+    written = dict.fromkeys(PARTS, 0)
+    with ExitStack() as stack:
+        files = {
+            (part, language): stack.enter_context(
+                open(folder / f"{part}.{language}", "w", encoding="utf-8", newline="\n")
+            )
+            for part in PARTS
+            for language in languages
+        }
+        for part, pair in pairs:
+            for language, line in zip(languages, pair, strict=True):
+                files[part, language].write(line + "\n")
+            written[part] += 1
+    for part, number in written.items():
+        if not number:
+            raise PrepareError(f"the publisher's files are too small: no pair is left for {part}.")
+
+
+@dataclass(frozen=True)
+class LengthFilter:
+    """What Moses' ``clean-corpus-n.perl`` keeps.
+
+    Args:
+        longest: the most words of a side; the least is 1.
+        ratio: the most words of one side per word of the other.
+    """
+
+    longest: int
+    ratio: float
+
+    def __call__(self, pair: Pair) -> bool:
+        words = [side.split() for side in pair]
+        shorter, longer = sorted(map(len, words))
+        return (
+            shorter >= 1
+            and longer <= self.longest
+            and longer <= self.ratio * shorter
+            and all(len(word) <= LONGEST_WORD for side in words for word in side)
+        )
+
+
+@dataclass
+class Moses:
+    """A line as the Moses scripts leave it; without any option only its white space is tidied.
+
+    Args:
+        language: a two-letter code.
+        normalize: normalise punctuation and put a space for each character that does not print
+            (``normalize-punctuation.perl``, ``remove-non-printing-char.perl``).
+        tokenize: separate the tokens and escape the characters special to Moses
+            (``tokenizer.perl``).
+        split_dashes: split words at dashes, too (its ``-a``).
+        lowercase: write small letters only (``lowercase.perl``).
+    """
+
+    language: str
+    normalize: bool = False
+    tokenize: bool = False
+    split_dashes: bool = False
+    lowercase: bool = False
+
+    def __post_init__(self) -> None:
+        self._normalizer = MosesPunctNormalizer(self.language)
+        self._tokenizer = MosesTokenizer(self.language)
+
+    def __call__(self, line: str) -> str:
+        if self.normalize:
+            line = regex.sub(r"\p{C}", " ", self._normalizer.normalize(line))
+        if self.tokenize:
+            line = self._tokenizer.tokenize(
+                line, aggressive_dash_splits=self.split_dashes, return_str=True
+            )
+        return " ".join((line.lower() if self.lowercase else line).split())
+
+
+def learn_codes(texts: Sequence[Path], merges: int, codes: Path) -> None:
+    """Learn BPE on several texts together and write subword-nmt's codes.
+
+    Raises:
+        PrepareError: if the texts have no word of two letters.
+    """
+    words: Counter[str] = Counter()
+    for text in texts:
+        for line in read_lines(text, f"words of {text.name}"):
+            words.update(line.split())
+    if not any(len(word) > 1 for word in words):
+        raise PrepareError(f"{texts[0]} has no words to learn BPE from.")
+    learn_bpe.tqdm = partial(tqdm, desc="merges", disable=None)  # its own bar fills up logs
+    with open(codes, "w", encoding="utf-8", newline="\n") as file:
+        counted = (f"{word} {count}\n" for word, count in words.items())
+        learn_bpe.learn_bpe(counted, file, merges, is_dict=True)
+
+
+def learn_sentencepiece(texts: Sequence[Path], size: int, model: Path) -> None:
+    """Learn a SentencePiece vocabulary (unigram model) on several texts together.
+
+    Raises:
+        PrepareError: if the texts do not allow this size.
+    """
+    lines = itertools.chain.from_iterable(
+        read_lines(text, f"sentences of {text.name}") for text in texts
+    )
+    written = BytesIO()
+    sentencepiece.set_random_generator_seed(1)
+    try:
+        sentencepiece.SentencePieceTrainer.train(
+            sentence_iterator=lines,
+            model_writer=written,
+            vocab_size=size,
+            character_coverage=1.0,
+            input_sentence_size=SAMPLE,
+            minloglevel=2,
+        )
+    except RuntimeError as error:
+        reason = str(error).rpartition("] ")[2].rstrip(".")
+        raise PrepareError(f"SentencePiece cannot learn {size} pieces: {reason}.") from None
+    model.write_bytes(written.getvalue())
+
+
+class Bpe:
+    """A line in BPE subwords, with ``@@`` after all but the last of a word.
+
+    Args:
+        codes: subword-nmt's codes.
+    """
+
+    def __init__(self, codes: Path) -> None:
+        with open(codes, encoding="utf-8") as file:
+            self._bpe = apply_bpe.BPE(file)
+
+    def __call__(self, line: str) -> str:
+        if len(self._bpe.cache) > CACHED_WORDS:
+            self._bpe.cache.clear()
+        return self._bpe.process_line(line)
+
+
+class SentencePiece:
+    """A line in SentencePiece's pieces, with ``▁`` before each word.
+
+    Args:
+        model: SentencePiece's model.
+    """
+
+    def __init__(self, model: Path) -> None:
+        self._processor = sentencepiece.SentencePieceProcessor(model_file=str(model))
+
+    def __call__(self, line: str) -> str:
+        return " ".join(self._processor.encode(line, out_type=str))
+
+
+def transform(
+    pairs: Iterable[Pair],
+    source: Side,
+    target: Side,
+    workers: int = 1,
+) -> Iterator[Pair]:
+    """Change each side of each pair, in worker processes, and keep the order.
+
+    Args:
+        pairs: read only as far as the workers need.
+        source, target: what is done to a line of that side; picklable.
+        workers: the number of processes; with 1 all is done in this one.
+    """
+    stream = iter(pairs)
+    batches = iter(lambda: list(itertools.islice(stream, BATCH)), [])
+    if workers == 1:
+        for batch in batches:
+            yield from _transform(source, target, batch)
+        return
+    with ProcessPoolExecutor(workers, initializer=_start, initargs=(source, target)) as pool:
+        waiting: deque[Future[list[Pair]]] = deque()
+        for batch in batches:
+            waiting.append(pool.submit(_work, batch))
+            if len(waiting) > 2 * workers:  # all of them busy, and no more read than this
+                yield from waiting.popleft().result()
+        for future in waiting:
+            yield from future.result()
+
+
+def _transform(source: Side, target: Side, batch: list[Pair]) -> list[Pair]:
+    return [(source(one), target(other)) for one, other in batch]
+
+
+_sides: list[Side] = []  # what a worker process does to a source and to a target line
+
+
+def _start(source: Side, target: Side) -> None:
+    """Have a worker leave interrupts to its parent, and end when the parent was killed."""
+    _sides[:] = source, target
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    parent = multiprocessing.parent_process()
+    assert parent is not None  # this runs in a worker
+
+    def watch() -> None:
+        parent.join()
+        os._exit(1)
+
+    threading.Thread(target=watch, daemon=True).start()
+
+
+def _work(batch: list[Pair]) -> list[Pair]:
+    source, target = _sides
+    return _transform(source, target, batch)

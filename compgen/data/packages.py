@@ -1,0 +1,122 @@
+"""Data sets that are published as archives: found packed or unpacked, checked, read in memory."""
+
+from __future__ import annotations
+
+import gzip
+import io
+import os
+import tarfile
+import zipfile
+import zlib
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from compgen.data.prepared import PrepareError
+from compgen.data.publisher import collect
+
+
+@dataclass(frozen=True)
+class Package:
+    """A file at its publisher's: an archive, or a text file by itself.
+
+    Args:
+        name: the file's name, also in a folder that has it.
+        members: what is read of an archive; a text file has none.
+        url: the address before ``/name``; None if it is not offered for download.
+        sha256: the publisher's file's; None if it is not known.
+    """
+
+    name: str
+    members: Sequence[str] = ()
+    url: str | None = None
+    sha256: str | None = None
+
+
+def official(packages: Sequence[Package]) -> dict[str, str | None]:
+    """The known SHA-256 of the packages and of their members, for ``publisher.expected``."""
+    names = {member: None for package in packages for member in package.members}
+    return {**names, **{package.name: package.sha256 for package in packages}}
+
+
+def gather(
+    name: str,
+    packages: Sequence[Package],
+    digests: Mapping[str, str | None],
+    downloads: Path,
+    folder: Path | None,
+) -> tuple[dict[str, list[str]], dict[str, Path]]:
+    """Read the lines of a data set's files, from unpacked files or else from the archives.
+
+    Args:
+        name: the data set's folder in ``$COMPGEN_DATA``.
+        packages: what the publisher offers.
+        digests: the SHA-256 that packages and members must have, where it is known.
+        downloads: the folder for downloads, ``Preparation.folder / "downloads"``.
+        folder: the user's own copy, with the archives or with what they unpack to; by default
+            ``$COMPGEN_DATA/name``.
+
+    Returns:
+        The lines of each text file, and where each file is that was read.
+
+    Raises:
+        PrepareError: a file is missing, damaged, not the publisher's or cannot be downloaded.
+    """
+    data = os.environ.get("COMPGEN_DATA")
+    if folder is None and data and Path(data, name).is_dir():
+        folder = Path(data, name)
+    lines: dict[str, list[str]] = {}
+    inputs: dict[str, Path] = {}
+    for package in packages:
+        unpacked = folder is not None and all((folder / m).is_file() for m in package.members)
+        wanted = package.members if package.members and unpacked else [package.name]
+        if folder is None and package.url is None:
+            raise PrepareError(
+                f"{package.name} is not offered for download; name the folder that has it with"
+                " --from (see --help)."
+            )
+        files = {file: digests[file] for file in wanted}
+        found = collect(name, files, package.url or "", downloads, folder)
+        inputs |= found
+        if package.members and not unpacked:
+            texts = _members(found[package.name], package.members)
+        else:
+            texts = {file: path.read_bytes() for file, path in found.items()}
+        lines |= {file: _lines(file, text) for file, text in texts.items()}
+    return lines, inputs
+
+
+def _members(archive: Path, names: Sequence[str]) -> dict[str, bytes]:
+    """The files in a ``.zip`` or ``.tar.gz`` archive, by name; nothing is unpacked to the disk."""
+    try:
+        if archive.suffix == ".zip":
+            with zipfile.ZipFile(archive) as file:
+                present = set(file.namelist()) & set(names)
+                found = {name: file.read(name) for name in present}  # read() checks the CRC
+        else:
+            whole = gzip.decompress(archive.read_bytes())  # to its end, which has the checksum
+            with tarfile.open(fileobj=io.BytesIO(whole)) as tar:
+                found = {
+                    name: stream.read()
+                    for member in tar
+                    if (name := member.name.removeprefix("./")) in names
+                    and (stream := tar.extractfile(member))
+                }
+    except (tarfile.TarError, zipfile.BadZipFile, EOFError, zlib.error, OSError) as error:
+        reason = str(error).rstrip(".")
+        raise PrepareError(f"{archive} is cut short or damaged ({reason}); get it again.") from None
+    for name in names:
+        if name not in found:
+            raise PrepareError(f"{archive} has no {name}: it is another version.")
+    return found
+
+
+def _lines(name: str, text: bytes) -> list[str]:
+    """The lines of UTF-8 text; only a newline ends a line."""
+    try:
+        lines = text.decode("utf-8").split("\n")
+    except UnicodeDecodeError as error:
+        raise PrepareError(f"{name} is not UTF-8 text: {error}.") from None
+    if lines[-1] == "":
+        lines.pop()
+    return [line.rstrip("\r") for line in lines]

@@ -1,0 +1,427 @@
+"""Prepared folders: how every prepare script makes one, and knows one again.
+
+A prepared folder DEST is what ``fairseq-preprocess`` writes, ``raw/`` (the text that was
+binarised), whatever else the data set needs, and ``PREPARED.json`` (settings, sizes, versions,
+checksums). It appears whole or not at all: everything is made in a hidden work folder beside it,
+which is renamed in the end. A script is a few lines of bash that run a module of this package::
+
+    exec "$python" -m compgen.data cogs "$@"
+
+and the module's command reads::
+
+    parser = Parser("prepare/cogs.sh", "Prepare COGS ...")
+    parser.add_argument("--valid", choices=("dev", "gen20"), default="dev")
+    args = parser.parse_args(argv)
+    with parser.one_sentence_errors():
+        work = Preparation("prepare/cogs.sh", args.dest, {"valid": args.valid})
+        if work.done():
+            return
+        with work:
+            write_lines(work.raw / "train.en", ...)
+            work.finish("en", "lf", tests=("test", "test1"))
+"""
+
+from __future__ import annotations
+
+import argparse
+import fcntl
+import hashlib
+import importlib.util
+import json
+import os
+import platform
+import random
+import shlex
+import shutil
+import subprocess
+import sys
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from importlib import metadata
+from pathlib import Path
+from types import TracebackType
+from typing import Any, NoReturn, TypeVar
+
+from tqdm import tqdm
+
+RECORD = "PREPARED.json"
+Item = TypeVar("Item")
+
+
+class PrepareError(Exception):
+    """Why a data set cannot be prepared: one sentence that says what to do."""
+
+
+class Parser(argparse.ArgumentParser):
+    """The options that all prepare scripts share: DEST, ``--from`` and ``--help``.
+
+    Args:
+        script: the script as a user calls it, ``prepare/cogs.sh``.
+        description: what the script makes, plain text with its own line breaks.
+        folder: help of ``--from``; without it the script has no ``--from``.
+        checksums: help of ``--checksums``; without it the script has no ``--checksums``.
+        positional: arguments before DEST, each with its choices.
+    """
+
+    def __init__(
+        self,
+        script: str,
+        description: str,
+        *,
+        folder: str | None = None,
+        checksums: str | None = None,
+        positional: Mapping[str, Sequence[str]] | None = None,
+    ) -> None:
+        super().__init__(
+            prog=script,
+            description=description,
+            epilog="The environment's PYTHON (default: python) is the Python that has fairseq.",
+            formatter_class=argparse.RawDescriptionHelpFormatter,
+            allow_abbrev=False,
+        )
+        for name, choices in (positional or {}).items():
+            text = ", ".join(choices)
+            self.add_argument(name, metavar=name.upper(), choices=choices, help=text)
+        self.add_argument("dest", metavar="DEST", type=Path, help="the fairseq data folder to make")
+        if folder is not None:
+            self.add_argument("--from", dest="folder", metavar="FOLDER", type=Path, help=folder)
+        if checksums is not None:
+            self.add_argument("--checksums", metavar="FILE", type=Path, help=checksums)
+
+    def error(self, message: str) -> NoReturn:
+        self.exit(2, f"{self.prog}: {message}; see --help.\n")
+
+    @contextmanager
+    def one_sentence_errors(self) -> Iterator[None]:
+        """Print a ``PrepareError`` or the system's error as one sentence, exit code 1."""
+        try:
+            yield
+        except PrepareError as error:
+            self.exit(1, f"{self.prog}: {error}\n")
+        except OSError as error:
+            where = f"{error.filename}: " if error.filename else ""
+            self.exit(1, f"{self.prog}: {where}{error.strerror or error}.\n")
+        except KeyboardInterrupt:
+            self.exit(130, f"\n{self.prog}: interrupted; the same command again goes on.\n")
+
+
+class Preparation:
+    """One prepared folder, to be made or there already.
+
+    As a context it holds the work folder, ``.DEST.preparing`` beside DEST, which no other run can
+    hold at the same time. ``data`` in it becomes DEST and is always made anew; finished steps and
+    downloads (anything else in the work folder) outlive an interruption or an error, unfinished
+    ones do not. ``finish`` removes it all. Entering it raises a ``PrepareError`` if fairseq is not
+    installed or another run holds it.
+
+    Args:
+        script: the script as a user calls it, ``prepare/cogs.sh``.
+        dest: the folder to make; an empty folder counts as not there.
+        settings: all that decides the bytes of DEST, by option name, as JSON holds it.
+        positional: the settings that are positional arguments before DEST.
+        packages: the modules, besides fairseq, whose versions decide the bytes: ``subword_nmt``.
+    """
+
+    def __init__(
+        self,
+        script: str,
+        dest: Path,
+        settings: Mapping[str, Any],
+        *,
+        positional: Sequence[str] = (),
+        packages: Sequence[str] = (),
+    ) -> None:
+        self.script, self.dest = script, dest
+        self.settings: dict[str, Any] = json.loads(json.dumps(dict(settings)))
+        self.positional, self.packages = positional, packages
+        self._place = dest.resolve()
+        self.folder = self._place.with_name(f".{self._place.name}.preparing")
+        # a process that outlived a killed run must not write into the next run's files
+        self.data = self.folder / f"data-{os.getpid()}"
+        self.raw = self.data / "raw"
+        self._lock = -1
+
+    def done(self) -> bool:
+        """Whether DEST is there with these settings and every file as it was; says so.
+
+        Raises:
+            PrepareError: DEST is there with other settings, with a file missing or changed, or was
+                not made by a prepare script.
+        """
+        if not self._place.exists() or (self._place.is_dir() and not any(self._place.iterdir())):
+            return False
+        try:
+            record = json.loads((self._place / RECORD).read_text(encoding="utf-8"))
+            present, files = record["settings"], dict(record["sha256"])
+            # folders made before the command was recorded are SCAN's
+            script = record.get("command", "prepare/scan.sh").split()[0]
+        except (OSError, ValueError, LookupError, TypeError, AttributeError):
+            script = None
+        if script != self.script:
+            raise PrepareError(
+                f"{self.dest} is there and was not prepared by this script; name another folder."
+            )
+        if present != self.settings:
+            raise PrepareError(
+                f"{self.dest} was prepared with other settings, {json.dumps(present)};"
+                " name another folder or remove it."
+            )
+        for name, digest in files.items():
+            path = self._place / name
+            if not path.is_file() or sha256(path) != digest:
+                raise PrepareError(
+                    f"{self.dest / name} is missing or changed; remove {self.dest} and run again."
+                )
+        print(f"{self.dest} is already prepared with these settings.")
+        return True
+
+    def __enter__(self) -> Preparation:
+        if importlib.util.find_spec("fairseq_cli") is None:
+            raise PrepareError(
+                f"{sys.executable} has no fairseq; set PYTHON to a Python with fairseq."
+            )
+        self.folder.mkdir(parents=True, exist_ok=True)
+        self._lock = os.open(self.folder, os.O_RDONLY)
+        try:
+            fcntl.flock(self._lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            os.close(self._lock)
+            raise PrepareError(f"another run is preparing {self.dest}; wait for it.") from None
+        except OSError:
+            pass  # a file system without locks
+        self._clean()
+        self.raw.mkdir(parents=True)
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        if self.folder.exists():
+            self._clean()
+            if not any(self.folder.iterdir()):
+                self.folder.rmdir()
+        os.close(self._lock)
+
+    def _clean(self) -> None:
+        for pattern in ("data-*", "*.partial"):
+            for path in self.folder.glob(pattern):
+                _remove(path)
+
+    def step(self, name: str, make: Callable[[Path], object], key: object = None) -> Path:
+        """An expensive part of the work, as the file or folder ``name`` of the work folder.
+
+        It is made under another name and renamed, and a marker with its checksums is written last.
+        A later run uses it again only if the marker has the same key and the checksums still hold.
+        (Downloads need no step: ``fetch`` into ``folder`` checks and resumes by itself.)
+
+        Args:
+            name: the name of the file or folder.
+            make: writes it at the path that it is given.
+            key: all that decides its bytes, as JSON holds it; by default the settings.
+        """
+        path, marker = self.folder / name, self.folder / f"{name}.done"
+        partial = self.folder / f"{name}.partial"
+        key = self.settings if key is None else json.loads(json.dumps(key))
+        try:
+            record = json.loads(marker.read_text(encoding="utf-8"))
+            finished = record == {"key": key, "sha256": checksums(path)}
+        except (OSError, ValueError):
+            finished = False
+        if not finished:
+            for old in (marker, path, partial):
+                _remove(old)
+            make(partial)
+            record = {"key": key, "sha256": checksums(partial)}
+            partial.rename(path)
+            partial.write_text(json.dumps(record), encoding="utf-8")
+            partial.rename(marker)
+        return path
+
+    def finish(
+        self,
+        source: str,
+        target: str,
+        *,
+        tests: Sequence[str] = ("test",),
+        inputs: Mapping[str, Path] | None = None,
+        options: Sequence[str] = (),
+    ) -> None:
+        """Binarise ``raw``, write ``PREPARED.json`` and put DEST in its place.
+
+        Args:
+            source: the source language; ``raw`` holds ``{train,valid,*tests}.{source,target}``.
+            target: the target language.
+            tests: the test sets; they become the subsets test, test1, ... in this order.
+            inputs: the publishers' files that were read; their SHA-256 goes into the record.
+            options: more flags of fairseq-preprocess, such as ``--joined-dictionary``.
+
+        Raises:
+            PrepareError: fairseq fails, or DEST appeared meanwhile.
+        """
+        self._binarise(source, target, tests, options)
+        parts = ("train", "valid", *tests)
+        pairs = {part: count_lines(self.raw / f"{part}.{source}") for part in parts}
+        vocabulary = {  # with fairseq's four special tokens
+            language: count_lines(self.data / f"dict.{language}.txt") + 4
+            for language in (source, target)
+        }
+        self.publish({"pairs": pairs, "vocabulary": vocabulary}, inputs or {})
+        print(f"{self.dest}:", ", ".join(f"{n} {part}" for part, n in pairs.items()), "pairs")
+
+    def publish(self, sizes: Mapping[str, Any], inputs: Mapping[str, Path]) -> None:
+        """Write ``PREPARED.json`` and put DEST in its place.
+
+        Args:
+            sizes: what the record says about the data, by name.
+            inputs: the files that were read; their SHA-256 goes into the record.
+
+        Raises:
+            PrepareError: DEST appeared meanwhile.
+        """
+        owners = metadata.packages_distributions()
+        versions = {owner for name in ("fairseq", *self.packages) for owner in owners.get(name, [])}
+        record = {
+            "command": self._command(),
+            "settings": self.settings,
+            **sizes,
+            "versions": {
+                "python": platform.python_version(),
+                **{name: metadata.version(name) for name in sorted(versions)},
+            },
+            "inputs": {name: sha256(path) for name, path in inputs.items()},
+            "sha256": checksums(self.data),
+        }
+        text = json.dumps(record, indent=2, ensure_ascii=False) + "\n"
+        (self.data / RECORD).write_text(text, encoding="utf-8")
+        try:
+            self.data.rename(self._place)
+        except OSError as error:
+            raise PrepareError(f"{self.dest} cannot be put in place: {error.strerror}.") from error
+        _remove(self.folder)
+
+    def _command(self) -> str:
+        """The command that makes this folder, with DEST for the folder's name."""
+        words = [self.script, *(str(self.settings[name]) for name in self.positional), "DEST"]
+        for name, value in self.settings.items():
+            if name not in self.positional and value not in (None, False):
+                words += [f"--{name.replace('_', '-')}", *([] if value is True else [str(value)])]
+        return shlex.join(words)
+
+    def _binarise(
+        self, source: str, target: str, tests: Sequence[str], options: Sequence[str]
+    ) -> None:
+        command = [
+            *(sys.executable, "-m", "fairseq_cli.preprocess"),
+            *("--source-lang", source, "--target-lang", target, "--destdir", str(self.data)),
+            *("--trainpref", str(self.raw / "train"), "--validpref", str(self.raw / "valid")),
+            *("--testpref", ",".join(str(self.raw / test) for test in tests)),
+            *("--padding-factor", "1", *options),
+        ]
+        log = []
+        with (
+            subprocess.Popen(
+                command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
+            ) as process,
+            tqdm(total=2 * (2 + len(tests)), desc="binarise", unit="file", disable=None) as bar,
+        ):
+            for line in process.stdout or ():
+                log.append(line)
+                bar.update(" sents, " in line)
+        if process.returncode:
+            sys.stderr.writelines(log)
+            raise PrepareError("fairseq-preprocess failed; its output is above.")
+        (self.data / "preprocess.log").unlink(missing_ok=True)  # holds paths and times
+
+
+def fifth(items: Sequence[Item], seed: int = 1) -> list[Item]:
+    """A random 20% (rounded down) of ``items``, in their order."""
+    chosen = random.Random(seed).sample(range(len(items)), len(items) // 5)
+    return [items[index] for index in sorted(chosen)]
+
+
+def _remove(path: Path) -> None:
+    """Remove a file or folder that may not be there."""
+    if path.is_dir() and not path.is_symlink():
+        shutil.rmtree(path)
+    else:
+        path.unlink(missing_ok=True)
+
+
+def sha256(path: Path) -> str:
+    """The SHA-256 of a file, in hexadecimal."""
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
+
+
+def checksums(path: Path) -> dict[str, str]:
+    """The SHA-256 of a file (under the name ``.``) or of every file in a folder, by its path.
+
+    Raises:
+        FileNotFoundError: ``path`` is not there.
+    """
+    if path.is_dir():
+        files = sorted(file for file in path.rglob("*") if file.is_file())
+        return {file.relative_to(path).as_posix(): sha256(file) for file in files}
+    return {".": sha256(path)}
+
+
+def read_checksums(path: Path) -> dict[str, str]:
+    """The SHA-256 by file name in a list as ``sha256sum`` writes it; a leading ``./`` is left out.
+
+    Raises:
+        PrepareError: a line of the list has not that form.
+    """
+    listed = {}
+    for number, line in enumerate(read_lines(path), start=1):
+        digest, _, name = line.partition(" ")
+        name = name.lstrip(" *").removeprefix("./")
+        if len(digest) != 64 or set(digest) - set("0123456789abcdef") or not name:
+            raise PrepareError(f"{path}, line {number} is not of the form 'SHA256  FILE'.")
+        listed[name] = digest
+    return listed
+
+
+def check_file(path: Path, expected: str | None) -> None:
+    """Make sure that the file ``path`` is there and has the SHA-256 ``expected``, if it is known.
+
+    Raises:
+        PrepareError: the file is missing or its checksum is another.
+    """
+    if not path.is_file():
+        raise PrepareError(f"{path} is missing.")
+    if expected is not None and (found := sha256(path)) != expected:
+        raise PrepareError(
+            f"{path} is not the publisher's file: it is truncated, changed or of another version"
+            f" (SHA-256 {found}, not {expected}); get it again."
+        )
+
+
+def read_lines(path: Path) -> list[str]:
+    """The lines of a UTF-8 text file, without their line ends; only a newline ends a line.
+
+    Raises:
+        PrepareError: the file is missing or not UTF-8.
+    """
+    try:
+        with path.open(encoding="utf-8", newline="\n") as file:
+            return [line.rstrip("\r\n") for line in file]
+    except FileNotFoundError:
+        raise PrepareError(f"{path} is missing.") from None
+    except UnicodeDecodeError as error:
+        raise PrepareError(f"{path} is not UTF-8 text: {error}.") from None
+
+
+def write_lines(path: Path, lines: Iterable[str]) -> None:
+    """Write the lines as UTF-8 text, each with its newline."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with path.open("w", encoding="utf-8", newline="\n") as file:
+        file.writelines(f"{line}\n" for line in lines)
+
+
+def count_lines(path: Path) -> int:
+    """The number of newlines in a file."""
+    with path.open("rb") as file:
+        return sum(block.count(b"\n") for block in iter(lambda: file.read(1 << 20), b""))

@@ -1,0 +1,229 @@
+"""Text for pre-training CAT, with the sememes of its words.
+
+Without ``--text`` it is the sample of English Wikipedia in github.com/thunlp/CL-SP: 335,326 words
+in small letters, an article per line, without punctuation or any other mark of sentences. An
+article is a document here; every 10 words of it are taken for a sentence.
+"""
+
+from __future__ import annotations
+
+import argparse
+import subprocess
+import sys
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import chain
+from pathlib import Path
+from typing import Any
+
+from compgen.data import hownet
+from compgen.data.prepared import (
+    Parser,
+    Preparation,
+    PrepareError,
+    check_file,
+    count_lines,
+    read_lines,
+    sha256,
+    write_lines,
+)
+from compgen.data.publisher import at_hand, expected
+from compgen.data.sememes import Annotations
+
+# SHA-256 of the publisher's files.
+ANNOTATED: dict[str, str | None] = {
+    hownet.HOWNET: "2c42c021eee4c556d194510d1f5fb98ff96f6cbdea0761430acab6c963d345c8",
+    hownet.TRANSLATIONS: "a48b15661a98e0ef1ae061bf6e9220771f9ab34c863ae9eebf6a62efeb542e87",
+    hownet.NAMES: "ea443e3544f8891181d7f3f0e11d3de73bd81cc37f7a345db5a87bf3d211e310",
+}
+SAMPLE: dict[str, str | None] = {
+    "corpus.en": "c00ab516259b45727621bbf952829e1a67142c7a195cfd337bac9f563a7c407f"
+}
+SENTENCE = 10  # words of the sample that are taken for a sentence
+HELD_OUT = 20  # of so many sentences the last one is for validation
+
+DESCRIPTION = """\
+Write text for pre-training (--task cat_pretraining) as a fairseq data folder DEST: train, and in
+valid the last 5% of the sentences. The text is a sample of English Wikipedia, 335,326 words in
+small letters, or that of --text. DEST also has
+
+  code             the BPE codes; "@@" follows all subwords but the last of a word
+  dict.txt         the subwords
+  sememes.txt      the sememes of HowNet, one per line
+  annotations.tsv  English words and the numbers of their sememes, from 0 on
+
+How many of the text's words are annotated is printed and recorded. The text lies in DEST/raw;
+settings, sizes, versions and checksums in DEST/PREPARED.json. DEST appears only when it is
+complete; the same settings give the same bytes. When DEST is there already with these settings,
+nothing is done; with other settings, nothing is touched and the exit code is not 0."""
+
+
+def sample_documents(path: Path) -> Iterator[list[str]]:
+    """The sentences of each document of the sample: a document per line, cut every 10 words."""
+    for line in read_lines(path):
+        words = line.split()
+        yield [" ".join(words[i : i + SENTENCE]) for i in range(0, len(words), SENTENCE)]
+
+
+def documents(path: Path) -> Iterator[list[str]]:
+    """The sentences of each document of a text with a sentence per line and an empty line between
+    documents."""
+    sentences: list[str] = []
+    for line in chain(read_lines(path), [""]):
+        if line.strip():
+            sentences.append(" ".join(line.split()))
+        elif sentences:
+            yield sentences
+            sentences = []
+
+
+def split(texts: Iterable[list[str]]) -> tuple[list[str], list[str]]:
+    """Lines for training and validation, with an empty line after each document.
+
+    Validation is the last 5% of the sentences; a document that begins before them is divided.
+
+    Raises:
+        PrepareError: there are too few sentences.
+    """
+    everything = list(texts)
+    total = sum(map(len, everything))
+    if total < HELD_OUT:
+        raise PrepareError(f"the text has {total} sentences; it needs {HELD_OUT} or more.")
+    left = total - total // HELD_OUT
+    train: list[str] = []
+    valid: list[str] = []
+    for sentences in everything:
+        for part, lines in ((sentences[:left], train), (sentences[left:], valid)):
+            if part:
+                lines += [*part, ""]
+        left = max(left - len(sentences), 0)
+    return train, valid
+
+
+def main(argv: Sequence[str] | None = None) -> None:
+    """The command behind ``prepare/pretraining.sh``."""
+    parser = Parser(
+        "prepare/pretraining.sh",
+        DESCRIPTION,
+        folder="the folder of hownet.txt, en2zh_dict.txt, sememe_1400_EnZh.txt and corpus.en, in a"
+        " clone of github.com/thunlp/CL-SP (default: $COMPGEN_DATA/hownet)",
+        checksums="a list, as sha256sum writes it, of the checksums that the files have when they "
+        "are not the publisher's",
+    )
+    add = parser.add_argument
+    add(
+        "--text",
+        metavar="FILE",
+        type=Path,
+        help="another text: tokenised, a sentence per line, an empty line between documents",
+    )
+    add(
+        "--senses",
+        metavar="FILE",
+        type=Path,
+        help="annotations from OpenHowNet's senses instead of CL-SP's files: a JSON list of objects"
+        " with en_word and Def (compgen/data/hownet.py says how to write it)",
+    )
+    add(
+        "--bpe-merges",
+        type=_positive,
+        default=8000,
+        metavar="N",
+        help="merges of the BPE (default: %(default)s)",
+    )
+    args = parser.parse_args(argv)
+
+    with parser.one_sentence_errors():
+        settings: dict[str, Any] = {"bpe_merges": args.bpe_merges}
+        own = {"text": args.text, "senses": args.senses}
+        for name, path in own.items():
+            if path is not None:
+                check_file(path, None)
+                settings[name] = sha256(path)
+        wanted = {**({} if args.senses else ANNOTATED), **({} if args.text else SAMPLE)}
+        official = expected(wanted, args.checksums, settings)
+        work = CorpusPreparation(parser.prog, args.dest, settings, packages=["subword_nmt"])
+        if work.done():
+            return
+        with work:
+            files = at_hand("hownet", "HowNet's files", official, args.folder) if official else {}
+            if args.senses:
+                annotations = hownet.read_senses(args.senses)
+            else:
+                annotations = hownet.read_translated(files[hownet.HOWNET].parent)
+            texts = documents(args.text) if args.text else sample_documents(files["corpus.en"])
+            train, valid = split(texts)
+            annotations.write(work.data)
+            coverage = annotations.coverage(w for line in chain(train, valid) for w in line.split())
+            cut(train, valid, args.bpe_merges, work)
+            inputs = files | {name: path for name, path in own.items() if path is not None}
+            work.finish_text(coverage, annotations, inputs)
+
+
+def _positive(text: str) -> int:
+    if not text.isdecimal() or int(text) < 1:
+        raise argparse.ArgumentTypeError(f"{text} is no positive number")
+    return int(text)
+
+
+def cut(train: Sequence[str], valid: Sequence[str], merges: int, work: Preparation) -> None:
+    """Learn BPE on the training lines; write ``code`` and both parts in subwords to ``raw``.
+
+    Raises:
+        PrepareError: the text has no words of two letters.
+    """
+    # its libraries take a second to import, which --help should not
+    from compgen.data import bitext
+
+    words = work.folder / "words.partial"
+    write_lines(words, train)
+    bitext.learn_codes([words], merges, work.data / "code")
+    words.unlink()
+    bpe = bitext.Bpe(work.data / "code")
+    for part, lines in (("train", train), ("valid", valid)):
+        write_lines(work.raw / part, map(bpe, lines))
+
+
+class CorpusPreparation(Preparation):
+    """A folder of one-sided text that is made, or there already."""
+
+    def finish_text(
+        self, coverage: Mapping[str, int], annotations: Annotations, inputs: Mapping[str, Path]
+    ) -> None:
+        """Binarise ``raw``, write ``PREPARED.json`` and put DEST in its place.
+
+        Args:
+            coverage: what :meth:`Annotations.coverage` says of the text.
+            annotations: the sememes of words.
+            inputs: the files that were read; their SHA-256 goes into the record.
+
+        Raises:
+            PrepareError: fairseq fails, or DEST appeared meanwhile.
+        """
+        command = [
+            *(sys.executable, "-m", "fairseq_cli.preprocess", "--only-source"),
+            *("--destdir", str(self.data), "--padding-factor", "1"),
+            *("--trainpref", str(self.raw / "train"), "--validpref", str(self.raw / "valid")),
+        ]
+        done = subprocess.run(command, capture_output=True, text=True, check=False)
+        if done.returncode:
+            sys.stderr.write(done.stdout + done.stderr)
+            raise PrepareError("fairseq-preprocess failed; its output is above.")
+        (self.data / "preprocess.log").unlink(missing_ok=True)  # holds paths and times
+        sentences = {
+            part: sum(1 for line in read_lines(self.raw / part) if line)
+            for part in ("train", "valid")
+        }
+        sizes = {
+            "sentences": sentences,
+            "vocabulary": {"subwords": count_lines(self.data / "dict.txt") + 4},
+            "sememes": {
+                "sememes": len(annotations.names),
+                "annotated_words": len(annotations.words),
+                **coverage,
+            },
+        }
+        self.publish(sizes, inputs)
+        print(f"{self.dest}:", ", ".join(f"{n} {p}" for p, n in sentences.items()), "sentences")
+        for what in ("types", "tokens"):
+            part, whole = coverage[f"annotated_{what}"], coverage[what]
+            print(f"annotated: {part} of {whole} {what} ({100 * part / whole:.1f}%)")

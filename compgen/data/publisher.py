@@ -1,0 +1,98 @@
+"""The publishers' own files: from a folder at hand, or downloaded; never without being checked."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping, MutableMapping
+from pathlib import Path
+from typing import Any
+
+from compgen.data.fetch import fetch
+from compgen.data.prepared import PrepareError, check_file, read_checksums, sha256
+
+
+def expected(
+    official: Mapping[str, str | None], listed: Path | None, settings: MutableMapping[str, Any]
+) -> dict[str, str | None]:
+    """The checksums that the files must have: the publisher's, or those that the user lists.
+
+    Args:
+        official: the publisher's SHA-256 by file; None where it is not known.
+        listed: the file of ``--checksums``, if one is given; its own digest goes into ``settings``.
+        settings: of the folder to be prepared.
+
+    Raises:
+        PrepareError: ``listed`` is missing or is no such list.
+    """
+    if listed is None:
+        return dict(official)
+    digests = read_checksums(listed)
+    settings["checksums"] = sha256(listed)
+    return {name: digests.get(name, digest) for name, digest in official.items()}
+
+
+def collect(
+    name: str, files: Mapping[str, str | None], url: str, downloads: Path, folder: Path | None
+) -> dict[str, Path]:
+    """Find the publisher's files and check them; download what is nowhere at hand.
+
+    Args:
+        name: the data set's folder in ``$COMPGEN_DATA``.
+        files: the paths in the publisher's repository with their SHA-256; None where it is not
+            known, so that a download could not be checked.
+        url: where the publisher's repository is served file by file.
+        downloads: the folder for downloads, ``Preparation.folder / "downloads"``.
+        folder: the user's own copy of the repository; by default ``$COMPGEN_DATA/name``.
+
+    Returns:
+        Where each of ``files`` is.
+
+    Raises:
+        PrepareError: a file is missing, is not the publisher's or cannot be downloaded.
+    """
+    data = os.environ.get("COMPGEN_DATA")
+    if folder is None and data and Path(data, name).is_dir():
+        folder = Path(data, name)
+    if folder is not None:
+        found = {file: folder / file for file in files}
+    else:
+        digests = {file: digest for file, digest in files.items() if digest is not None}
+        if unknown := [file for file in files if file not in digests]:
+            raise PrepareError(
+                f"{unknown[0]} has no known checksum, so it is not downloaded; get it from its"
+                " publisher and name the folder with --from (see --help)."
+            )
+        found = {
+            file: fetch(f"{url}/{file}", digest, downloads / file)
+            for file, digest in digests.items()
+        }
+    for file, path in found.items():
+        check_file(path, files[file])
+    return found
+
+
+def at_hand(
+    name: str, what: str, files: Mapping[str, str | None], folder: Path | None
+) -> dict[str, Path]:
+    """Find files that are never downloaded, as their addresses are not known, and check them.
+
+    Args:
+        name: the data set's folder in ``$COMPGEN_DATA``.
+        what: what a message calls the files.
+        files: as for :func:`collect`.
+        folder: the user's own copy; by default ``$COMPGEN_DATA/name``.
+
+    Returns:
+        Where each of ``files`` is.
+
+    Raises:
+        PrepareError: nothing says where they are, or one is missing or another one.
+    """
+    if folder is None:
+        data = os.environ.get("COMPGEN_DATA")
+        if not data:
+            raise PrepareError(
+                f"neither --from nor $COMPGEN_DATA says where {what} are (see --help)."
+            )
+        folder = Path(data, name)
+    return collect(name, files, "", folder, folder)

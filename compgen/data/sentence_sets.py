@@ -1,0 +1,267 @@
+"""Sentences and pairs of sentences with a label, as fairseq's ``sentence_prediction`` reads them.
+
+Such a folder has ``input0/``, for pairs ``input1/``, and ``label/``, each with a file or two for
+every subset.  Classes have a dictionary in ``label/dict.txt``, in the order of their names; numbers
+stand as text in ``label/SUBSET.label``.
+
+The sentences are written as a model's pre-training text is, with its subwords and its dictionary,
+so that a fine-tuned model sees what it was pre-trained on.
+"""
+
+from __future__ import annotations
+
+import argparse
+import logging
+import random
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from compgen.data.packages import Package, gather, official
+from compgen.data.prepared import (
+    Parser,
+    Preparation,
+    PrepareError,
+    check_file,
+    count_lines,
+    read_lines,
+    sha256,
+    write_lines,
+)
+from compgen.data.publisher import expected
+
+DICTIONARY, CODES = "dict.txt", "code"  # files of the pre-training folder
+CONTINUED = "@@"  # after all subwords but the last of a word
+
+ABOUT = """
+The sentences are written like the text in PRETRAINED, with its subwords and its dictionary: in
+small letters if that text has no others, and without the characters that are not in it. For
+PREPARED.json PRETRAINED is the SHA-256 of these two files. The text lies in DEST/raw. DEST appears
+only when it is complete; the same settings give the same bytes. When DEST is there already with
+these settings, nothing is done; with other settings, nothing is touched and the exit code is not 0.
+"""
+
+
+class Example(NamedTuple):
+    """A sentence, or two (else None), and its label: the name of a class, or a number."""
+
+    first: str
+    second: str | None
+    label: str
+
+
+class SetParser(Parser):
+    """The options of the scripts that prepare labelled sentences.
+
+    Args:
+        script: the script as a user calls it, ``prepare/paws.sh``.
+        description: what the script makes; what holds for all of them is added.
+        folder: help of ``--from``.
+    """
+
+    def __init__(self, script: str, description: str, *, folder: str) -> None:
+        super().__init__(
+            script,
+            description + ABOUT,
+            folder=folder,
+            checksums="a list, as sha256sum writes it, of the checksums that the publisher's files"
+            " must have",
+        )
+        self.add_argument(
+            "--pretrained",
+            metavar="FOLDER",
+            type=Path,
+            required=True,
+            help=f"the data folder of the model's pre-training, with {DICTIONARY} and {CODES}",
+        )
+
+
+class Subwords:
+    """Sentences as the pre-training text is written, in its subwords.
+
+    Args:
+        pretrained: the folder of its dictionary and its BPE codes.
+
+    Raises:
+        PrepareError: a file is missing or is no such file.
+    """
+
+    def __init__(self, pretrained: Path) -> None:
+        from sacremoses import MosesTokenizer
+        from subword_nmt.apply_bpe import BPE
+
+        self.dictionary, codes = pretrained / DICTIONARY, pretrained / CODES
+        for path in (self.dictionary, codes):
+            check_file(path, None)
+        self.digest = f"{sha256(self.dictionary)}-{sha256(codes)}"
+        types = [line.rpartition(" ")[0] for line in read_lines(self.dictionary)]
+        self._characters = set("".join(name.removesuffix(CONTINUED) for name in types))
+        self._lowercase = not any(character.isupper() for character in self._characters)
+        self._tokenizer = MosesTokenizer("en")
+        try:
+            with codes.open(encoding="utf-8") as file:
+                self._bpe = BPE(file)
+        except (SystemExit, ValueError, IndexError):
+            raise PrepareError(f"{codes} does not hold subword-nmt's BPE codes.") from None
+
+    def __call__(self, sentence: str) -> str:
+        """Tokenised with Moses' rules, without foreign characters, in subwords."""
+        text = self._tokenizer.tokenize(sentence, return_str=True, escape=False)
+        text = text.lower() if self._lowercase else text
+        known = "".join(c if c in self._characters else " " for c in text)
+        return self._bpe.process_line(" ".join(known.split()))
+
+
+def prepare(
+    parser: SetParser,
+    args: argparse.Namespace,
+    name: str,
+    packages: Sequence[Package],
+    settings: dict[str, Any],
+    subsets: Callable[[Mapping[str, list[str]]], Mapping[str, Sequence[Example]]],
+    classes: Sequence[str] | None = None,
+) -> None:
+    """What the scripts do with their command line: make DEST, or see that it is there.
+
+    Args:
+        parser, args: of the script.
+        name: the data set's folder in ``$COMPGEN_DATA``.
+        packages: what the publisher offers, and what is read of it.
+        settings: all options that decide the bytes of DEST, but for those of :class:`SetParser`.
+        subsets: the examples of each subset, of the lines of each of the publisher's files.
+        classes: the names of the classes; None: the labels are numbers.
+    """
+    with parser.one_sentence_errors():
+        subwords = Subwords(args.pretrained)
+        settings = {"pretrained": subwords.digest, **settings}
+        digests = expected(official(packages), args.checksums, settings)
+        work = SetPreparation(
+            parser.prog, args.dest, settings, packages=("subword_nmt", "sacremoses")
+        )
+        if work.done():
+            return
+        with work:
+            downloads = work.folder / "downloads"
+            lines, inputs = gather(name, packages, digests, downloads, args.folder)
+            work.finish_sets(subsets(lines), subwords, classes, inputs)
+
+
+def table(name: str, lines: Sequence[str], columns: Sequence[str]) -> list[list[str]]:
+    """Columns of a table: fields with tabs between, without quotes, and a line of their names.
+
+    Args:
+        name: the file's, for messages.
+        lines: of the file.
+        columns: the names of those that are wanted.
+
+    Returns:
+        Of each line but the first the fields of these columns, without white space around them.
+
+    Raises:
+        PrepareError: a column is missing, or a line has more or fewer fields than the first.
+    """
+    header = lines[0].split("\t") if lines else []
+    if missing := [column for column in columns if column not in header]:
+        raise PrepareError(
+            f"{name} has no column {missing[0]!r}; its first line names {', '.join(header)}."
+        )
+    places = [header.index(column) for column in columns]
+    rows = []
+    for number, line in enumerate(lines[1:], start=2):
+        fields = line.split("\t")
+        if len(fields) != len(header):
+            raise PrepareError(
+                f"{name}, line {number} has {len(fields)} fields, but the first has {len(header)}."
+            )
+        rows.append([fields[place].strip() for place in places])
+    return rows
+
+
+def hold_out(
+    examples: Sequence[Example], size: int, seed: int
+) -> tuple[list[Example], list[Example]]:
+    """Divide examples at random into a validation set of ``size`` and the others, in their order.
+
+    Raises:
+        PrepareError: so many can't be held out.
+    """
+    if not 0 < size < len(examples):
+        raise PrepareError(f"{size} of {len(examples)} training examples can't be held out.")
+    held = set(random.Random(seed).sample(range(len(examples)), size))
+    return (
+        [example for index, example in enumerate(examples) if index in held],
+        [example for index, example in enumerate(examples) if index not in held],
+    )
+
+
+class SetPreparation(Preparation):
+    """A folder of labelled sentences that is made, or there already."""
+
+    def finish_sets(
+        self,
+        subsets: Mapping[str, Sequence[Example]],
+        subwords: Subwords,
+        classes: Sequence[str] | None,
+        inputs: Mapping[str, Path],
+    ) -> None:
+        """Write and binarise the subsets, write ``PREPARED.json`` and put DEST in its place.
+
+        Args:
+            subsets: by name: ``train`` and ``valid``, if there are any, then ``test``, ``test1``.
+            subwords: how the sentences are written.
+            classes: the names of the classes; None: the labels are numbers.
+            inputs: the publisher's files that were read.
+
+        Raises:
+            PrepareError: a subset is empty, a label is no class, or the dictionary is no such file.
+        """
+        keys = ["input0"]
+        for subset, examples in subsets.items():
+            if not examples:
+                raise PrepareError(f"the publisher's files leave no sentence for {subset}.")
+            sides = {"input0": [e.first for e in examples]}
+            if examples[0].second is not None:
+                sides["input1"] = [e.second or "" for e in examples]
+            keys = list(sides)
+            for key, sentences in sides.items():
+                write_lines(self.raw / f"{subset}.{key}", map(subwords, sentences))
+            labels = [e.label for e in examples]
+            if classes and (foreign := sorted(set(labels) - set(classes))):
+                raise PrepareError(f"{foreign[0]!r} in {subset} is none of {', '.join(classes)}.")
+            write_lines(self.raw / f"{subset}.label", labels)
+            if classes is None:
+                write_lines(self.data / "label" / f"{subset}.label", labels)
+        for key in keys:
+            self._binarise_side(key, subwords.dictionary, subsets)
+        if classes is not None:
+            names = self.data / "label" / DICTIONARY
+            write_lines(names, (f"{name} 1" for name in classes))
+            self._binarise_side("label", names, subsets)
+        sizes = {name: len(examples) for name, examples in subsets.items()}
+        vocabulary = {"input0": count_lines(self.data / "input0" / DICTIONARY) + 4}
+        self.publish({"pairs": sizes, "vocabulary": vocabulary}, inputs)
+        print(f"{self.dest}:", ", ".join(f"{n} {part}" for part, n in sizes.items()))
+
+    def _binarise_side(self, key: str, dictionary: Path, subsets: Iterable[str]) -> None:
+        """Write what ``fairseq-preprocess --only-source --srcdict`` would, in this process."""
+        # fairseq takes seconds to import, and says then that tensorboardX is missing
+        logging.getLogger("fairseq.tasks.text_to_speech").setLevel(logging.WARNING)
+        from fairseq.binarizer import FileBinarizer, VocabularyDatasetBinarizer
+        from fairseq.data import Dictionary
+
+        folder = self.data / key
+        folder.mkdir(exist_ok=True)
+        try:
+            words = Dictionary.load(str(dictionary))
+        except ValueError:
+            raise PrepareError(f"{dictionary} is no dictionary of fairseq.") from None
+        words.save(str(folder / DICTIONARY))
+        for subset in subsets:
+            FileBinarizer.multiprocess_dataset(
+                str(self.raw / f"{subset}.{key}"),
+                "mmap",
+                VocabularyDatasetBinarizer(words, append_eos=True),
+                str(folder / subset),
+                vocab_size=len(words),
+                num_workers=1,
+            )

@@ -1,0 +1,281 @@
+"""Prepares the translation corpora: ``prepare/{wmt17_en_de,wmt14_en_fr,...}.sh``.
+
+Take or download the archives, extract, tokenise, learn and apply subwords, filter, binarise.  Each
+step streams, shows its progress, and is kept when a later one is interrupted.
+"""
+
+from __future__ import annotations
+
+import argparse
+import gzip
+import os
+import shutil
+import tarfile
+import zlib
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+
+from tqdm import tqdm
+
+from compgen.data import prepared
+from compgen.data.corpora import CORPORA, Corpus, Files
+from compgen.data.prepared import Parser, Preparation, PrepareError
+from compgen.data.publisher import collect
+
+ARCHIVES = (".tgz", ".tar")
+RATIO = 1.5  # tokens of one side per token of the other, at most
+ABOUT = """Prepare {title} as a fairseq data folder.
+
+{about}
+
+The publisher's files are read from --from or $COMPGEN_DATA/{folder}, else downloaded:
+{files}
+No download is used before its checksum matched. Where the publisher makes none known, --checksums
+says it. Files of your own are checked against FOLDER/SHA256SUMS, if it is there; an archive that
+is cut short is refused in any case.
+
+The folder holds the subwords' file, too (code or sentencepiece.model). An interrupted run goes on
+where it was when the same command is given again.
+"""
+
+
+def main(argv: Sequence[str]) -> None:
+    """The command: the name of a corpus, then what the user gave its script."""
+    name, corpus = argv[0], CORPORA[argv[0]]
+    parser = _parser(name, corpus)
+    args = parser.parse_args(argv[1:])
+    settings = {
+        "bpe_merges": args.bpe_merges,
+        "sentencepiece": args.sentencepiece,
+        "joined_dictionary": args.joined_dictionary,
+    }
+    tools = ["sentencepiece" if args.sentencepiece else "subword_nmt"]
+    tools += ["sacremoses"] if corpus.tokenize else []
+    with parser.one_sentence_errors():
+        work = Preparation(parser.prog, args.dest, settings, packages=tools)
+        if work.done():
+            return
+        with work:
+            found = gather(corpus, args, work.folder / "downloads")
+            digests = {name: prepared.sha256(path) for name, path in found.items()}
+            files = extract(corpus, found, work, digests)
+            prepare(corpus, files, args, work, digests)
+            options = ["--joined-dictionary"] if args.joined_dictionary else []
+            options += ["--workers", str(args.workers)]
+            work.finish(*corpus.languages, inputs=found, options=options)
+
+
+def _parser(name: str, corpus: Corpus) -> Parser:
+    files = "\n".join(f"  {one.place()}/{one.name}" for one in corpus.downloads)
+    parser = Parser(
+        f"prepare/{name}.sh",
+        ABOUT.format(title=corpus.title, about=corpus.about, folder=corpus.folder, files=files),
+        folder=f"the publisher's files (default: $COMPGEN_DATA/{corpus.folder})",
+        checksums="the downloads' SHA-256 checksums, as sha256sum writes them",
+    )
+    add = parser.add_argument
+    add(
+        "--bpe-merges",
+        type=_positive,
+        default=corpus.merges,
+        metavar="N",
+        help="merges of the joint BPE, or the size of SentencePiece's vocabulary"
+        " (default: %(default)s)",
+    )
+    instead = "of tokenisation and BPE" if corpus.tokenize else "of BPE"
+    add("--sentencepiece", action="store_true", help=f"SentencePiece instead {instead}")
+    add("--joined-dictionary", action="store_true", help="one dictionary for both languages")
+    add(
+        "--downloads",
+        type=Path,
+        metavar="FOLDER",
+        help="download to here and keep it (default: removed in the end)",
+    )
+    add("--mirror", metavar="URL", help="download from this server, which has the same paths")
+    add(
+        "--workers",
+        type=_positive,
+        default=_cores(),
+        metavar="N",
+        help="processes (default: one per core)",
+    )
+    return parser
+
+
+def _positive(text: str) -> int:
+    if not text.isdecimal() or int(text) < 1:
+        raise argparse.ArgumentTypeError(f"{text} is no positive number")
+    return int(text)
+
+
+def _cores() -> int:
+    """How many cores this process may use, where the system says it."""
+    if hasattr(os, "sched_getaffinity"):
+        return len(os.sched_getaffinity(0))
+    return os.cpu_count() or 1
+
+
+def gather(corpus: Corpus, args: argparse.Namespace, downloads: Path) -> dict[str, Path]:
+    """Where each of the publisher's files is, checked if a checksum is known.
+
+    Args:
+        corpus: whose files.
+        args: the options ``--from``, ``--checksums``, ``--downloads`` and ``--mirror``.
+        downloads: where files go that are not there, if ``--downloads`` says nothing else.
+
+    Raises:
+        PrepareError: a file is missing, is not what it should be, or would be downloaded without
+            a checksum.
+    """
+    data = os.environ.get("COMPGEN_DATA")
+    folder = args.folder or (Path(data, corpus.folder) if data else None)
+    lists = [folder / "SHA256SUMS"] if folder and (folder / "SHA256SUMS").exists() else []
+    lists += [args.checksums] if args.checksums else []
+    known = {Path(n).name: d for path in lists for n, d in prepared.read_checksums(path).items()}
+    found: dict[str, Path] = {}
+    for one in corpus.downloads:
+        digest = one.sha256 or known.get(Path(one.name).name)
+        url, place = one.place(args.mirror), args.downloads or downloads
+        found |= collect(corpus.folder, {one.name: digest}, url, place, args.folder)
+    return found
+
+
+def extract(
+    corpus: Corpus, found: Mapping[str, Path], work: Preparation, digests: Mapping[str, str]
+) -> dict[str, Path]:
+    """Where each file of the corpus is, out of its archive.
+
+    Raises:
+        PrepareError: an archive is cut short or damaged, or no archive has the file.
+    """
+    archives = [path for path in found.values() if path.suffix in ARCHIVES]
+
+    def unpack(folder: Path) -> None:
+        folder.mkdir()
+        for archive in archives:
+            _unpack(archive, corpus.files, folder)
+
+    folder = work.step("extracted", unpack, digests) if archives else work.folder
+    files = {name: found.get(name, folder / name) for name in corpus.files}
+    for name, path in sorted(files.items()):
+        if not path.is_file():
+            raise PrepareError(f"{name} is in none of {', '.join(map(str, archives))}.")
+    return files
+
+
+def _unpack(archive: Path, wanted: set[str], folder: Path) -> None:
+    """Extract the files that are wanted from a tar archive, and read it to its end."""
+    try:
+        with (
+            open(archive, "rb") as file,
+            tqdm.wrapattr(
+                file, "read", total=archive.stat().st_size, desc=archive.name, disable=None
+            ) as raw,
+        ):
+            stream = gzip.GzipFile(fileobj=raw) if archive.suffix == ".tgz" else raw
+            with tarfile.open(fileobj=stream, mode="r|") as tar:
+                for member in tar:
+                    if member.isfile() and member.name.removeprefix("./") in wanted:
+                        tar.extract(member, folder, filter="data")
+            while stream.read(1 << 20):  # the end has gzip's checksum
+                pass
+    except (tarfile.TarError, gzip.BadGzipFile, EOFError, zlib.error) as error:
+        reason = str(error).rstrip(".")
+        raise PrepareError(f"{archive} is cut short or damaged ({reason}); get it again.") from None
+
+
+def prepare(
+    corpus: Corpus,
+    files: Mapping[str, Path],
+    args: argparse.Namespace,
+    work: Preparation,
+    digests: Mapping[str, str],
+) -> None:
+    """Write ``raw`` and the subwords' file.
+
+    Args:
+        corpus: what is read and how it is cleaned.
+        files: where its files are.
+        args: the options ``--bpe-merges``, ``--sentencepiece`` and ``--workers``.
+        work: the folder to make.
+        digests: the SHA-256 of what the files came from.
+
+    Raises:
+        PrepareError: the two sides of a file do not match, or a part would be empty.
+    """
+    # its libraries take a second to import, which --help should not
+    from compgen.data import bitext
+
+    keep = bitext.LengthFilter(corpus.longest, RATIO)
+    sides = corpus.languages
+
+    def cleaned(part: Files, normalize: bool) -> Iterator[bitext.Pair]:
+        pairs = (
+            pair
+            for source, target in part
+            for pair in bitext.read_pairs(files[source], files[target], "tokenise")
+        )
+        source, target = (
+            bitext.Moses(
+                language,
+                normalize=normalize,
+                tokenize=corpus.tokenize and not args.sentencepiece,
+                split_dashes=corpus.split_dashes,
+                lowercase=corpus.lowercase,
+            )
+            for language in sides
+        )
+        return bitext.transform(pairs, source, target, args.workers)
+
+    def tokenise(folder: Path) -> None:
+        def parts() -> Iterator[tuple[str, bitext.Pair]]:
+            train = cleaned(corpus.train, corpus.normalize)
+            kept = filter(keep, train) if corpus.words_first else train
+            for number, pair in enumerate(kept, 1):
+                held_out = corpus.held_out and number % corpus.held_out == 0
+                yield "valid" if held_out else "train", pair
+            for pair in cleaned(corpus.valid, corpus.normalize):
+                yield "valid", pair
+            for pair in cleaned(corpus.test, False):
+                yield "test", pair
+
+        bitext.write_parts(parts(), folder, sides)
+
+    tokenised = work.step("tokenised", tokenise, [digests, args.sentencepiece])
+    key = [digests, args.sentencepiece, args.bpe_merges]
+    train = [tokenised / f"train.{language}" for language in sides]
+    subwords: bitext.Side
+    if args.sentencepiece:
+        model = work.step(
+            "sentencepiece.model",
+            lambda path: bitext.learn_sentencepiece(train, args.bpe_merges, path),
+            key,
+        )
+        subwords = bitext.SentencePiece(model)
+    else:
+        model = work.step("code", lambda p: bitext.learn_codes(train, args.bpe_merges, p), key)
+        subwords = bitext.Bpe(model)
+
+    def cut(folder: Path) -> None:
+        def parts() -> Iterator[tuple[str, bitext.Pair]]:
+            for part in ("train", "valid", "test"):
+                source, target = (tokenised / f"{part}.{side}" for side in sides)
+                pairs = bitext.read_pairs(source, target, "subwords of")
+                cut = bitext.transform(pairs, subwords, subwords, args.workers)
+                filtered = corpus.longest and not corpus.words_first and part != "test"
+                for pair in filter(keep, cut) if filtered else cut:
+                    yield part, pair
+
+        bitext.write_parts(parts(), folder, sides)
+
+    for path in work.step("raw", cut, key).iterdir():
+        _link(path, work.raw / path.name)
+    _link(model, work.data / model.name)
+
+
+def _link(path: Path, to: Path) -> None:
+    """Give a finished file a second name where the file system can, else copy it."""
+    try:
+        to.hardlink_to(path)
+    except OSError:
+        shutil.copy(path, to)

@@ -1,0 +1,140 @@
+"""RUN.json: what a training was started with and on, kept beside its checkpoints."""
+
+import json
+import os
+import platform
+import re
+import shlex
+import subprocess
+import sys
+import time
+from collections.abc import Sequence
+from datetime import UTC, datetime
+from importlib import metadata
+from pathlib import Path
+from typing import Any
+
+from compgen.output import write
+
+FILE = "RUN.json"
+PACKAGES = ("torch", "fairseq-fixed", "numpy", "sacrebleu")
+
+
+class Record:
+    """The record of a training that has just started or resumed.
+
+    Each start is a session: its command, machine, versions and settings, and the time it took
+    until the last checkpoint. The sessions before an update that was reached add up; a training
+    that starts at update 0 starts the record anew.
+
+    Args:
+        folder: of the checkpoints.
+        settings: fairseq's configuration by section.
+        updates: how many have been done already.
+        gpus: the names of the GPUs.
+        processes: how many of them train together.
+    """
+
+    def __init__(
+        self,
+        folder: Path,
+        settings: dict[str, dict[str, Any]],
+        updates: int,
+        gpus: Sequence[str] = (),
+        processes: int = 1,
+    ):
+        self.path = folder / FILE
+        self.before: list[dict[str, Any]] = []
+        if updates and self.path.exists():
+            self.before = json.loads(self.path.read_text(encoding="utf-8"))["sessions"]
+        self.began = time.monotonic()
+        self.session = {
+            "started": datetime.now(UTC).isoformat(timespec="seconds"),
+            "from_update": updates,
+            "command": shlex.join([Path(sys.argv[0]).name, *sys.argv[1:]]),
+            "machine": this_machine(gpus, processes),
+            "revision": revision(),
+            "versions": versions(),
+            "settings": settings,
+        }
+
+    def save(self, updates: int, parameters: int) -> None:
+        """Write the file.
+
+        Args:
+            updates: how many have been done.
+            parameters: how many numbers the model is made of.
+
+        Raises:
+            OutputError: if it cannot be written.
+        """
+        times = os.times()
+        cpu = times.user + times.system + times.children_user + times.children_system
+        self.session["minutes"] = round((time.monotonic() - self.began) / 60, 2)
+        self.session["cpu_minutes"] = round(cpu / 60, 2)
+        found = {
+            "updates": updates,
+            "parameters": parameters,
+            "sessions": [*self.before, self.session],
+        }
+        write(self.path, json.dumps(found, indent=1, default=str) + "\n")
+
+
+def this_machine(gpus: Sequence[str] = (), processes: int = 1) -> dict[str, Any]:
+    """The processor, how many of its cores this process may use, its threads, and the GPUs."""
+    try:
+        information = Path("/proc/cpuinfo").read_text(encoding="utf-8", errors="replace")
+    except OSError:
+        information = ""
+    named = re.search(r"^model name\s*:\s*(.+)$", information, re.MULTILINE)
+    return {
+        "cpu": named[1].strip() if named else platform.processor() or platform.machine(),
+        "cores": _cores(),
+        "threads": os.environ.get("OMP_NUM_THREADS", "not set"),
+        "gpus": list(gpus),
+        "processes": processes,
+    }
+
+
+def machine(recorded: dict[str, Any]) -> str:
+    """:func:`this_machine` in words."""
+    gpus, processes = recorded["gpus"], recorded["processes"]
+    found = [
+        f"{recorded['cores']} cores of {recorded['cpu']}, OMP_NUM_THREADS {recorded['threads']}"
+    ]
+    found += [f"{processes} processes"] if processes > 1 else []
+    return ", ".join([*gpus, *found])
+
+
+def _cores() -> int:
+    try:
+        return len(os.sched_getaffinity(0))
+    except AttributeError:  # not on every system
+        return os.cpu_count() or 1
+
+
+def revision() -> str | None:
+    """The revision of git that this package is used from, with ``-dirty`` if it was changed."""
+    here = Path(__file__)
+
+    def git(*words: str) -> str:
+        command = ["git", "-C", str(here.parent), *words]
+        done = subprocess.run(command, capture_output=True, text=True, check=True)
+        return done.stdout.strip()
+
+    try:
+        git("ls-files", "--error-unmatch", here.name)  # not in a repository around the environment
+        return git("describe", "--always", "--dirty", "--abbrev=12", "--exclude=*")
+    except (OSError, subprocess.CalledProcessError):
+        return None
+
+
+def versions() -> dict[str, str]:
+    """Of Python and of what training rests on."""
+    found = {"python": platform.python_version()}
+    for package in PACKAGES:
+        try:
+            found[package] = metadata.version(package)
+        except metadata.PackageNotFoundError:
+            continue
+    return found

@@ -1,0 +1,108 @@
+"""Shows a report as one HTML page that needs nothing else: no network, no other file."""
+
+import shlex
+from collections.abc import Sequence
+from importlib import metadata
+from itertools import groupby
+
+from jinja2 import Environment, PackageLoader, StrictUndefined
+from markupsafe import Markup
+
+from compgen.reporting import charts, tables
+from compgen.reporting.comparison import LEVEL, METHOD, Comparisons
+from compgen.reporting.curves import TRAINING, Curve
+from compgen.reporting.figures import Figure
+from compgen.reporting.report import Report
+
+PACKAGE = "compgen.reporting"
+
+
+def html(
+    report: Report,
+    comparisons: Comparisons,
+    curves: Sequence[Curve],
+    figures: Sequence[Figure],
+    command: Sequence[str],
+) -> str:
+    """The page: scores, tests, learning curves, figures, data and runs.
+
+    Args:
+        report, comparisons, curves, figures: what is shown; what is empty is left out.
+        command: the words of the command that makes the page.
+
+    Raises:
+        ReportError: if a figure cannot be read.
+    """
+    loader = PackageLoader(PACKAGE, "page")
+    page = Environment(loader=loader, autoescape=True, undefined=StrictUndefined, trim_blocks=True)
+    return page.get_template("report.html").render(
+        title=title(report),
+        summary=_summary(report),
+        style=_static(page, "report.css"),
+        script=_static(page, "report.js"),
+        report=report,
+        methods=tables.methods(report),
+        scores=tables.scores(report, comparisons),
+        tests=tables.tests(comparisons),
+        baseline=comparisons.baseline,
+        level=LEVEL,
+        method=METHOD,
+        groups=_groups(report, curves),
+        last=tables.final_values(report, curves),
+        figures=[(figure, figure.data_uri()) for figure in figures],
+        data=tables.data(report),
+        runs=tables.runs(report),
+        settings=tables.settings(report),
+        strip=charts.strip,
+        key=charts.key,
+        command=shlex.join(command),
+        version=_version(),
+    )
+
+
+def title(report: Report) -> str:
+    """``Results on scan addjump``: the data by the command that prepared it, or by its folder."""
+    run = report.rows[0].runs[0]
+    script, *words = shlex.split(str(run.prepared.get("command", ""))) or [run.data.name]
+    name = script.rpartition("/")[2].removesuffix(".sh")
+    which = words[: words.index("DEST")] if "DEST" in words else []
+    return " ".join(["Results on", name, *which])
+
+
+def _summary(report: Report) -> str:
+    runs = [run for row in report.rows for run in row.runs]
+    machines = dict.fromkeys(run.machine for run in runs)
+    return (
+        f"{_count(len(report.rows), 'method')}, {_count(len(runs), 'run')}, "
+        f"{sum(run.minutes for run in runs):,.0f} minutes of training. "
+        f"Machine: {'; '.join(machines)}."
+    )
+
+
+def _count(number: int, what: str) -> str:
+    return f"{number} {what}{'' if number == 1 else 's'}"
+
+
+def _groups(
+    report: Report, curves: Sequence[Curve]
+) -> list[tuple[str, list[tuple[Curve, Markup]]]]:
+    """The charts of each stage, under its heading."""
+    groups = []
+    for stage, members in groupby(curves, lambda curve: curve.stage):
+        heading = "Training" if stage == TRAINING else f"Validation on {stage}"
+        drawn = [(curve, charts.line_chart(curve, report.rows)) for curve in members]
+        groups.append((heading, [pair for pair in drawn if pair[1]]))
+    return groups
+
+
+def _static(page: Environment, name: str) -> Markup:
+    """A file of the page that stands in it as it is."""
+    assert page.loader is not None
+    return Markup(page.loader.get_source(page, name)[0])
+
+
+def _version() -> str:
+    try:
+        return metadata.version("compgen_fairseq")
+    except metadata.PackageNotFoundError:  # used through --user-dir without being installed
+        return "uninstalled"

@@ -1,0 +1,135 @@
+"""What a run made of each test sentence, from the log that its scores were counted on."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+
+from compgen.reporting.runs import Run, ScoreName
+from compgen.scoring import cter, generate_log
+from compgen.scoring.bleu import BleuOptions, bleu
+from compgen.scoring.cter_strict import StrictRules
+
+TOLERANCE = 0.01  # in percentage points, between a score's file and its log
+EXACT, BLEU, COGS, CTER = "exact_match", "bleu", "cogs", "cter"
+IN_DISTRIBUTION = "in_distribution"  # COGS: not part of its score
+
+
+class NoOutcomes(ValueError):
+    """There is no value for each sentence; the message says why."""
+
+
+@dataclass(frozen=True)
+class Outcomes:
+    """A run's values of one score, unit by unit.
+
+    Args:
+        sources: what the system was given, to see that two are about the same.
+        values: between 0 and 1 for each sentence, or each group of five for CTER; empty for BLEU.
+        hypotheses, references: for BLEU, which has no value for a sentence.
+        options: for BLEU, how it was counted.
+    """
+
+    sources: Sequence[str]
+    values: Sequence[float] = ()
+    hypotheses: Sequence[str] = ()
+    references: Sequence[str] = ()
+    options: BleuOptions | None = None
+
+
+def outcomes(run: Run, score: ScoreName) -> Outcomes:
+    """Read the log behind a score.
+
+    Raises:
+        NoOutcomes: if the log or a file of the data is missing or unfit, if the log gives another
+            score than the run's file, or if the score is an average of averages.
+    """
+    metric, _, number = score.name.partition(" (")[0].partition(" ")
+    if metric not in READERS or (metric == COGS and number):
+        raise NoOutcomes(f"{score.name} has no value for a sentence")
+    file = run.scores[score].file
+    stamp = dict(
+        part.partition(":")[::2] for part in run.scores[score].signature.split("|") if ":" in part
+    )
+    subset = file.name.partition(".")[0]
+    if subset == metric:  # the metric's own file; BLEU's names its references: raw/test1.fr
+        named = stamp.get("ref", "log") if metric == BLEU else "log"
+        subset = "test" if named == "log" else Path(named).stem
+    try:
+        log = generate_log.read(file.with_name(f"{subset}.{score.checkpoint}.log"))
+        return READERS[metric](run, score, log, subset, stamp)
+    except (ValueError, OSError) as error:
+        raise NoOutcomes(str(error)) from None
+
+
+def _exact(run, score, log, subset, stamp) -> Outcomes:
+    references = _references(run, log, stamp)
+    right = [float(h == r) for h, r in zip(log.hypotheses, references, strict=True)]
+    return _checked(run, score, log.sources, right)
+
+
+def _cogs(run, score, log, subset, stamp) -> Outcomes:
+    cases = _lines(run.data / "cases" / f"{subset}.case", len(log.sources))
+    counted = [i for i, case in enumerate(cases) if case != IN_DISTRIBUTION]
+    right = [float(log.hypotheses[i] == log.targets[i]) for i in counted]
+    return _checked(run, score, [log.sources[i] for i in counted], right)
+
+
+def _cter(run, score, log, subset, stamp) -> Outcomes:
+    folder = run.data / "cter"
+    lexicon = cter.read_lexicon(folder / "lexicon")
+    compounds = cter.read_compounds(folder / f"{subset}.compound", lexicon)
+    strict = stamp.get("rules") == "strict"
+    judge = StrictRules(lexicon) if strict else partial(cter.judge, lexicon=lexicon)
+    wrong = [bool(judge(line)) for line in cter.align(log.sources, compounds, log.hypotheses)]
+    groups = [wrong[i : i + cter.GROUP] for i in range(0, len(wrong), cter.GROUP)]
+    aggregate = "aggregate" in score.name
+    values = [float(any(g)) if aggregate else sum(g) / cter.GROUP for g in groups]
+    return _checked(run, score, log.sources, values)
+
+
+def _bleu(run, score, log, subset, stamp) -> Outcomes:
+    name, _, language = stamp.get("detok", "none").partition(".")
+    options = BleuOptions(stamp.get("tok", "13a"), name, language or "en", stamp["case"] == "lc")
+    references = _references(run, log, stamp)
+    _agree(run, score, bleu(log.hypotheses, references, options)[0].score)
+    return Outcomes(log.sources, (), log.hypotheses, references, options)
+
+
+READERS = {EXACT: _exact, COGS: _cogs, CTER: _cter, BLEU: _bleu}
+
+
+def _references(run: Run, log: generate_log.Generation, stamp: dict[str, str]) -> list[str]:
+    name = stamp.get("ref", "log")
+    if name != "log":
+        return _lines(run.data / "raw" / name, len(log.sources))
+    if not log.targets:
+        raise NoOutcomes(f"the log of {run.path} has no references")
+    return log.targets
+
+
+def _lines(path: Path, n: int) -> list[str]:
+    try:
+        lines = path.read_text(encoding="utf-8").removesuffix("\n").split("\n")
+    except OSError as error:
+        raise NoOutcomes(f"{path}: {error.strerror}") from None
+    if len(lines) != n:
+        raise NoOutcomes(f"{path} has {len(lines)} lines, but the log has {n} sentences")
+    return lines
+
+
+def _checked(run: Run, score: ScoreName, sources: Sequence[str], values: list[float]) -> Outcomes:
+    if not values:
+        raise NoOutcomes(f"the log of {run.path} has no sentences of {score.name}")
+    _agree(run, score, 100 * sum(values) / len(values))
+    return Outcomes(sources, values)
+
+
+def _agree(run: Run, score: ScoreName, found: float) -> None:
+    """Refuse a log that is not the one that was scored."""
+    said = run.scores[score]
+    if abs(found - said.value) > TOLERANCE:
+        raise NoOutcomes(
+            f"{said.file} says {said.value:.2f} but the log beside it gives {found:.2f}; "
+            "evaluate the run again"
+        )

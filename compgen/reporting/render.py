@@ -1,0 +1,123 @@
+"""Shows a report as Markdown or as what becomes JSON."""
+
+import os
+from collections.abc import Sequence
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+from compgen.reporting import tables
+from compgen.reporting.comparison import METHOD, NO_COMPARISONS, Comparisons
+from compgen.reporting.curves import Curve
+from compgen.reporting.figures import Figure
+from compgen.reporting.report import Report, Summary
+from compgen.reporting.runs import ScoreName
+from compgen.reporting.tables import Table
+
+
+def markdown(
+    report: Report,
+    comparisons: Comparisons = NO_COMPARISONS,
+    curves: Sequence[Curve] = (),
+    figures: Sequence[Figure] = (),
+    page: Path | None = None,
+    folder: Path = Path(),
+) -> str:
+    """The tables of a report; its figures as links, its curves as a link or their last values.
+
+    Args:
+        report, comparisons, curves, figures: what is shown; what is empty is left out.
+        page: the HTML page that draws the curves, to link to.
+        folder: where the Markdown will lie: links are relative to it.
+    """
+    parts = [_table(tables.methods(report))]
+    for table in tables.scores(report, comparisons):
+        parts += [f"### {table.title}", _table(table), "\n".join(f"`{c}`" for c in table.codes)]
+    if comparisons.found:
+        table = tables.tests(comparisons)
+        parts += [f"### {table.title}", _table(table), *table.notes]
+        parts += [f"`{mark}` {text}" if mark else text for mark, text in METHOD]
+    for table in (tables.data(report), tables.runs(report)):
+        parts += [f"### {table.title}", _table(table)]
+    if curves and page is None:
+        table = tables.final_values(report, curves)
+        parts += [f"### {table.title}", _table(table)]
+    elif page:
+        parts.append(f"Learning curves: [{page.name}]({_link(page, folder)})")
+    if figures:
+        parts.append("### Figures")
+        parts += [
+            f"![{_escaped(f.caption or f.path.stem)}]({_link(f.path, folder)})" for f in figures
+        ]
+    return "\n\n".join(parts) + "\n"
+
+
+def as_json(report: Report, comparisons: Comparisons = NO_COMPARISONS) -> dict[str, Any]:
+    """The report as JSON has it: rows with their runs, settings and statistics, and the tests."""
+    return {
+        "rows": [
+            {
+                "label": row.label,
+                "settings": row.settings,
+                "runs": [
+                    {
+                        "path": str(run.path),
+                        "seed": run.seed,
+                        "updates": run.updates,
+                        "minutes": run.minutes,
+                        "command": run.command,
+                        "machine": run.machine,
+                    }
+                    for run in row.runs
+                ],
+                "scores": [
+                    {"score": score.name, "checkpoint": score.checkpoint, **_numbers(summary)}
+                    for score in report.scores
+                    if (summary := row.summary(score))
+                ],
+            }
+            for row in report.rows
+        ],
+        "baseline": comparisons.baseline,
+        "comparisons": [
+            {
+                **asdict(one),
+                "score": one.score.name,
+                "checkpoint": one.score.checkpoint,
+                "marks": one.marks,
+            }
+            for one in comparisons.found
+        ],
+        "differing": list(report.differing),
+        "signatures": [_signature(report, score) for score in report.scores],
+    }
+
+
+def _signature(report: Report, score: ScoreName) -> dict[str, str]:
+    return {
+        "score": score.name,
+        "checkpoint": score.checkpoint,
+        "signature": report.signature(score),
+    }
+
+
+def _numbers(summary: Summary) -> dict[str, Any]:
+    names = ("n", "mean", "std", "median", "best", "worst")
+    return {name: getattr(summary, name) for name in names} | {"values": list(summary.values)}
+
+
+def _link(path: Path, folder: Path) -> str:
+    return Path(os.path.relpath(path, folder)).as_posix().replace(" ", "%20")
+
+
+def _table(table: Table) -> str:
+    lines = [
+        table.columns,
+        ["---"] * len(table.columns),
+        *([cell.text for cell in row] for row in table.rows),
+    ]
+    return "\n".join(f"| {' | '.join(map(_escaped, line))} |" for line in lines)
+
+
+def _escaped(text: str) -> str:
+    return " ".join(text.split()).replace("|", "/")

@@ -1,0 +1,238 @@
+"""Puts runs of one method with several seeds together, and refuses what is not comparable."""
+
+import json
+import statistics
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from itertools import combinations, pairwise
+from typing import Any
+
+from compgen.reporting.runs import (
+    DATA,
+    ReportError,
+    Run,
+    ScoreName,
+    differences,
+    named,
+    read_run,
+    short,
+)
+
+# What must be the same for every run of a report, as far as both runs of a pair have it.
+COMMON = frozenset(
+    {
+        *(DATA, "max_update", "max_epoch", "stop_time_hours", "max_tokens", "batch_size"),
+        *("update_freq", "best_checkpoint_metric", "dropout", "label_smoothing"),
+        *(
+            f"{side}_{size}"
+            for side in ("encoder", "decoder")
+            for size in ("layers", "embed_dim", "ffn_embed_dim", "attention_heads")
+        ),
+    }
+)
+
+
+@dataclass(frozen=True)
+class Summary:
+    """One score over the seeds of a row.
+
+    Args:
+        values: the score of each run, in the order of the seeds.
+        lower_is_better: whether the lowest is the best.
+    """
+
+    values: tuple[float, ...]
+    lower_is_better: bool
+
+    @property
+    def n(self) -> int:
+        return len(self.values)
+
+    @property
+    def mean(self) -> float:
+        return statistics.fmean(self.values)
+
+    @property
+    def std(self) -> float | None:
+        """Standard deviation of the sample (n - 1); None for one run."""
+        return statistics.stdev(self.values) if self.n > 1 else None
+
+    @property
+    def median(self) -> float:
+        return statistics.median(self.values)
+
+    @property
+    def best(self) -> float:
+        return min(self.values) if self.lower_is_better else max(self.values)
+
+    @property
+    def worst(self) -> float:
+        return max(self.values) if self.lower_is_better else min(self.values)
+
+
+@dataclass(frozen=True)
+class Row:
+    """Runs that differ in nothing but their seed.
+
+    Args:
+        label: what to call them.
+        runs: in the order of their seeds; all have the same scores.
+    """
+
+    label: str
+    runs: tuple[Run, ...]
+
+    @property
+    def settings(self) -> dict[str, Any]:
+        return self.runs[0].settings
+
+    def summary(self, score: ScoreName) -> Summary | None:
+        """A score over the seeds, or None where these runs were not given it."""
+        if score not in self.runs[0].scores:
+            return None
+        return Summary(tuple(run.scores[score].value for run in self.runs), score.lower_is_better)
+
+
+@dataclass(frozen=True)
+class Report:
+    """Comparable rows.
+
+    Args:
+        rows: in the order in which their first run was given.
+        differing: the settings in which rows differ, as ``section.option``.
+    """
+
+    rows: tuple[Row, ...]
+    differing: tuple[str, ...]
+
+    @property
+    def scores(self) -> list[ScoreName]:
+        """The names of all scores, sorted, the chosen checkpoint before the last."""
+        return sorted({score for row in self.rows for score in row.runs[0].scores})
+
+    def signature(self, score: ScoreName) -> str:
+        """How a score was counted: in one way for all runs, unless that was allowed to differ."""
+        rows = (row for row in self.rows if score in row.runs[0].scores)
+        found = {run.scores[score].signature for row in rows for run in row.runs}
+        return "; ".join(sorted(found))
+
+
+def report(runs: Sequence[Run], may_differ: frozenset[str] = frozenset()) -> Report:
+    """Group runs into rows and check that they may stand in one table.
+
+    A row is made of runs whose settings are all the same but for the seed.  All runs must agree in
+    the data, the budget (updates, batch size, size of the model, dropout), the updates reached and
+    how scores were counted.
+
+    Args:
+        runs: from :func:`~compgen.reporting.runs.read_run`, in the order of the table.
+        may_differ: names of settings, ``updates`` and ``signature`` among them, that may differ
+            between rows; runs that differ in one of the settings are never one row.
+
+    Raises:
+        ReportError: if there are no runs, if two are not comparable, or if one row would have a
+            seed twice.
+    """
+    if not runs:
+        raise ReportError("there are no runs to report")
+    groups: dict[str, list[Run]] = {}
+    for run in runs:
+        groups.setdefault(json.dumps(run.settings, sort_keys=True, default=str), []).append(run)
+    rows = [Row(_label(group), _by_seed(group)) for group in groups.values()]
+    _check_settings(rows, may_differ)
+    _check_facts(runs, may_differ)
+    pairs = list(combinations(rows, 2))
+    differing = {name for a, b in pairs for name in differences(a.settings, b.settings)}
+    order = dict.fromkeys(name for row in rows for name in row.settings)
+    return Report(tuple(_tell_apart(rows)), tuple(name for name in order if name in differing))
+
+
+def report_of(folders: Iterable[str], allowed: str) -> Report:
+    """:func:`report` of the runs in some folders.
+
+    Args:
+        folders: of the runs.
+        allowed: the names of settings that may differ, with commas between them.
+
+    Raises:
+        ReportError: if a run cannot be read, or as :func:`report`.
+    """
+    may_differ = frozenset(filter(None, allowed.split(",")))
+    return report([read_run(folder, may_differ) for folder in folders], may_differ)
+
+
+def _check_settings(rows: list[Row], may_differ: frozenset[str]) -> None:
+    """Rows of one name must be one row; all must agree in data and budget."""
+    for a, b in combinations(rows, 2):
+        one_name = a.label == b.label
+        for option in differences(a.settings, b.settings):
+            in_both = option in a.settings and option in b.settings
+            must_agree = one_name or (in_both and short(option) in COMMON)
+            if must_agree and not named(option, may_differ):
+                _refuse(a.runs[0], b.runs[0], option, a.label if one_name else None)
+
+
+def _check_facts(runs: Sequence[Run], may_differ: frozenset[str]) -> None:
+    """All runs must have got equally far and have been scored in one way."""
+    first = runs[0]
+    for run in runs[1:]:
+        if run.updates != first.updates and not named("updates", may_differ):
+            raise ReportError(
+                f"{first.path} was trained for {first.updates} updates and {run.path} for "
+                f"{run.updates}; if that is meant, say --allow-differences updates"
+            )
+    for a_run, b_run in combinations(runs, 2):
+        for score in a_run.scores.keys() & b_run.scores.keys():
+            signatures = [run.scores[score].signature for run in (a_run, b_run)]
+            if signatures[0] != signatures[1] and not named("signature", may_differ):
+                raise ReportError(
+                    f"{score.name} of {a_run.path} and {b_run.path} was not counted in the same "
+                    f"way ({' and '.join(signatures)}); if that is meant, say "
+                    "--allow-differences signature"
+                )
+
+
+def _refuse(a: Run, b: Run, option: str, label: str | None) -> None:
+    values = " and ".join(str(run.settings.get(option, "not set")) for run in (a, b))
+    both = f"both are {label!r} but" if label else "cannot be compared: they"
+    name = short(option)
+    raise ReportError(
+        f"{a.path} and {b.path} {both} differ in {name} ({values}); "
+        f"if that is meant, say --allow-differences {name}"
+    )
+
+
+def _label(runs: Iterable[Run]) -> str:
+    return " / ".join(dict.fromkeys(run.label for run in runs))
+
+
+def _by_seed(runs: list[Run]) -> tuple[Run, ...]:
+    ordered = sorted(runs, key=lambda run: run.seed)
+    for a, b in pairwise(ordered):
+        if a.seed == b.seed:
+            raise ReportError(
+                f"{a.path} and {b.path} have the same settings and the same seed, {a.seed}"
+            )
+    for run in ordered[1:]:
+        apart = ordered[0].scores.keys() ^ run.scores.keys()
+        if apart:
+            score = min(apart)
+            with_it, without = (
+                (ordered[0], run) if score in ordered[0].scores else (run, ordered[0])
+            )
+            raise ReportError(
+                f"{without.path} has no {score.name} of checkpoint_{score.checkpoint}.pt, unlike "
+                f"{with_it.path}; evaluate it again"
+            )
+    return tuple(ordered)
+
+
+def _tell_apart(rows: list[Row]) -> list[Row]:
+    """Add to labels that stand for several rows the settings in which those differ."""
+    told = []
+    for row in rows:
+        others = [other for other in rows if other is not row and other.label == row.label]
+        names = {n for other in others for n in differences(row.settings, other.settings)}
+        told_by = [f"{short(n)}={row.settings.get(n)}" for n in sorted(names)]
+        told.append(Row(f"{row.label} ({', '.join(told_by)})" if told_by else row.label, row.runs))
+    return told

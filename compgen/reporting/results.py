@@ -1,0 +1,162 @@
+"""A result: all that is kept of one finished and evaluated run, as a small JSON file."""
+
+import base64
+import json
+import re
+import zlib
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from compgen import provenance
+from compgen.reporting import outcomes
+from compgen.reporting.curves import read_points
+from compgen.reporting.runs import (
+    CHECKPOINTS,
+    DATA,
+    ReportError,
+    Run,
+    ScoreName,
+    fingerprint,
+    read_run,
+)
+from compgen.scoring import cter
+
+STEP = re.compile(r"\| epoch (\d+): +(\d+) / (\d+) ")  # in each line of --log-format simple
+
+
+def result(folder: Path | str) -> dict[str, Any]:
+    """What is kept of a run.
+
+    ``scores`` has the chosen checkpoint's and the last one's, each as its metric counts it;
+    ``verdicts`` says, for the chosen checkpoint, which test sentences were right; ``chosen`` says
+    by what metric of which validation subset, and what part of the data that is; ``settings`` is
+    a fingerprint of all that may change a score but the seed and the data.
+
+    Raises:
+        ReportError: if the run is not finished, not evaluated, or not readable.
+    """
+    run = read_run(folder)
+    settings = run.record["sessions"][-1]["settings"]
+    most = settings["optimization"]["max_update"]
+    if most and run.updates < most:
+        raise ReportError(
+            f"{run.path} has done {run.updates} of {most} updates: it is not finished"
+        )
+    sessions = run.record["sessions"]
+    last = sessions[-1]
+    return {
+        "method": run.label,
+        "seed": run.seed,
+        "scores": {
+            checkpoint: {
+                name.name: _numbers(score.file, name)
+                for name, score in run.scores.items()
+                if name.checkpoint == checkpoint
+            }
+            for checkpoint in CHECKPOINTS
+        },
+        "signatures": {
+            name.name: score.signature
+            for name, score in run.scores.items()
+            if name.checkpoint == "best"
+        },
+        "verdicts": _verdicts(run),
+        "chosen": _chosen(run),
+        "settings": fingerprint({k: v for k, v in run.settings.items() if k != DATA}),
+        "updates": run.updates,
+        "epochs": _epochs(run.path / "train.log"),
+        "minutes": round(run.minutes, 1),
+        "cpu_minutes": round(sum(session["cpu_minutes"] for session in sessions), 1),
+        "sessions": len(sessions),
+        "parameters": run.record["parameters"],
+        "machine": provenance.machine(last["machine"]),
+        "revision": last["revision"],
+        "versions": last["versions"],
+        "command": last["command"],
+        "data": {
+            "fingerprint": run.settings[DATA],
+            "command": run.prepared.get("command"),
+            "pairs": run.prepared.get("pairs"),
+        },
+    }
+
+
+def _numbers(file: Path, name: ScoreName) -> float | dict[str, float]:
+    """The number of a score or, of exact match, how many of how many, too."""
+    found = json.loads(file.read_text(encoding="utf-8"))
+    number = name.name.partition(" (")[0].partition(" ")[2] or "score"
+    value = round(found[number], 4)
+    if number == "score" and "correct" in found:
+        return {"score": value, "correct": found["correct"], "total": found["total"]}
+    return value
+
+
+def _chosen(run: Run) -> dict[str, Any]:
+    """By what the chosen checkpoint was chosen, and when."""
+    settings = run.record["sessions"][-1]["settings"]
+    metric = settings["checkpoint"]["best_checkpoint_metric"]
+    subset = settings["dataset"]["valid_subset"].split(",")[0]
+    points = read_points(run.path / "train.log").get((subset, metric), ())
+    sign = 1 if settings["checkpoint"]["maximize_best_checkpoint_metric"] else -1
+    # the later one of equals, as fairseq has it
+    best = max(points, key=lambda point: (sign * point[1], point[0]), default=(None, None))
+    return {
+        "metric": metric,
+        "subset": subset,
+        "from": (run.prepared.get("settings") or {}).get("valid"),
+        "value": best[1],
+        "updates": best[0],
+    }
+
+
+def _epochs(log: Path) -> float | None:
+    """How many epochs the last line about training is after."""
+    try:
+        found = STEP.findall(log.read_text(encoding="utf-8"))
+    except OSError:
+        return None
+    if not found:
+        return None
+    epoch, step, steps = map(int, found[-1])
+    return round(epoch - 1 + step / steps, 2)
+
+
+def _verdicts(run: Run) -> dict[str, dict[str, Any]]:
+    """For each score that has a value for each sentence: which were right, or wrong for CTER."""
+    found = {}
+    for name in run.scores:
+        per = cter.GROUP if name.name.startswith(outcomes.CTER) else 1
+        if name.checkpoint != "best" or name.name.endswith("aggregate"):
+            continue  # the aggregate rate follows from the groups of the instance rate
+        if name.name.startswith(outcomes.COGS):
+            continue  # its sentences are those of exact match
+        try:
+            values = outcomes.outcomes(run, name).values
+        except outcomes.NoOutcomes:
+            continue
+        if values:
+            found[name.name] = {"n": len(values), "of": per, "bits": pack(values, per)}
+    return found
+
+
+def pack(values: Sequence[float], per: int) -> str:
+    """Values that are 0, 1/per, …, 1 as text: so many bits for each, as many ones as it has."""
+    ones = "".join(("1" * round(value * per)).ljust(per, "0") for value in values)
+    packed = int("1" + ones, 2)  # a first one, lest zeros be lost
+    data = packed.to_bytes((packed.bit_length() + 7) // 8, "big")
+    return base64.b64encode(zlib.compress(data, 9)).decode()
+
+
+def unpack(bits: str, per: int) -> list[float]:
+    """The values again.
+
+    Raises:
+        ValueError: if that is no such text.
+    """
+    try:
+        packed = int.from_bytes(zlib.decompress(base64.b64decode(bits, validate=True)), "big")
+    except zlib.error as error:
+        raise ValueError(str(error)) from None
+    ones = bin(packed)[3:]
+    return [ones[i : i + per].count("1") / per for i in range(0, len(ones), per)]

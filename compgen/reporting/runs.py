@@ -1,0 +1,249 @@
+"""Reads what the folder of one trained and evaluated run says: settings, data, time, scores."""
+
+import hashlib
+import json
+import re
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from compgen import provenance
+
+CHECKPOINTS = ("best", "last")
+DATA = "data"  # stands among the settings for the fingerprint of the data
+# The numbers of a score file that are scores; "score" is the metric's own.
+NUMBERS = {"cter": ("instance", "aggregate"), "cogs": ("score", "lexical", "structural", "macro")}
+LOWER_IS_BETTER = ("cter",)
+
+# What a run's scores can depend on, by section of fairseq's configuration. Of `common` and
+# `checkpoint` these options count; of the other sections every option but those below.
+COUNTED = {
+    "common": {"fp16", "bf16", "amp", "memory_efficient_fp16", "memory_efficient_bf16"},
+    "checkpoint": {
+        *("best_checkpoint_metric", "maximize_best_checkpoint_metric", "patience"),
+        "finetune_from_model",
+    },
+}
+SECTIONS = (
+    *("common", "checkpoint", "dataset", "optimization", "model", "task", "criterion"),
+    *("optimizer", "lr_scheduler", "bpe", "tokenizer", "ema"),
+)
+UNCOUNTED = {
+    *("data", "dataset_impl", "num_workers", "data_buffer_size", "max_tokens_valid"),
+    *("batch_size_valid", "gen_subset", "num_shards", "shard_id", "eval_bleu_print_samples"),
+}
+
+
+class ReportError(ValueError):
+    """Runs that cannot be reported; the message is one sentence that names them."""
+
+
+class ScoreName(NamedTuple):
+    """A number that a run was given.
+
+    Args:
+        name: the metric, with the number's own name if it has several: ``cter instance``.
+        checkpoint: ``best`` or ``last``.
+        lower_is_better: what its best value is.
+    """
+
+    name: str
+    checkpoint: str
+    lower_is_better: bool
+
+
+class Score(NamedTuple):
+    """Its value, the signature of the file it stands in, and that file."""
+
+    value: float
+    signature: str
+    file: Path = Path()
+
+
+@dataclass(frozen=True)
+class Run:
+    """One run.
+
+    Args:
+        path: its folder, as it was given.
+        label: the folder's name without its seed.
+        seed: the training's ``--seed``.
+        settings: what may change a score, ``section.option`` to value, with ``data`` for the
+            fingerprint of the data; seed, paths, logging and devices are not in it.
+        updates: the number of updates it was trained for.
+        minutes: what the training took.
+        scores: by their name.
+        command: what started the training, as far as that is recorded.
+        machine: what it ran on, as far as that is recorded.
+        data: the data's folder, as it was given to the training.
+        prepared: what the data's ``PREPARED.json`` says.
+        record: what ``RUN.json`` says.
+    """
+
+    path: Path
+    label: str
+    seed: int
+    settings: dict[str, Any]
+    updates: int
+    minutes: float
+    scores: dict[ScoreName, Score]
+    command: str = "not recorded"
+    machine: str = "not recorded"
+    data: Path = Path()
+    prepared: dict[str, Any] = field(default_factory=dict)
+    record: dict[str, Any] = field(default_factory=dict)
+
+
+def read_run(path: Path | str, may_differ: frozenset[str] = frozenset()) -> Run:
+    """Read the folder of a run: ``RUN.json``, the score files and ``PREPARED.json``.
+
+    Args:
+        path: the folder that the recipes' train.sh and evaluate.sh wrote to.
+        may_differ: settings that may have changed when the run was resumed.
+
+    Raises:
+        ReportError: if something is missing or unreadable, or the run was resumed with other
+            settings.
+    """
+    path = Path(path)
+    file = path / provenance.FILE
+    record = read_json(file)
+    try:
+        sessions = record["sessions"]
+        first, last = (settings(sessions[i]["settings"]) for i in (0, -1))
+        seed = int(sessions[-1]["settings"]["common"]["seed"])
+        data = Path(str(sessions[-1]["settings"]["task"]["data"]).partition(":")[0])
+        minutes = sum(session["minutes"] for session in sessions)
+        updates = record["updates"]
+        commands, machines = (
+            "; then ".join(dict.fromkeys(tell(session) for session in sessions))
+            for tell in (lambda s: s["command"], lambda s: provenance.machine(s["machine"]))
+        )
+    except (LookupError, TypeError, ValueError):
+        raise ReportError(f"{file}: it is no record of a training") from None
+    option = next((n for n in differences(first, last) if not named(n, may_differ)), None)
+    if option:
+        raise ReportError(
+            f"{path} was resumed with another {short(option)} ({first.get(option)}, then "
+            f"{last.get(option)}); if that is meant, say --allow-differences {short(option)}"
+        )
+    prepared = _prepared(path, data)
+    return Run(
+        path=path,
+        label=_label(path, seed),
+        seed=seed,
+        settings={**last, DATA: fingerprint(prepared["sha256"])},
+        updates=updates,
+        minutes=minutes,
+        scores=_scores(path),
+        command=commands,
+        machine=machines,
+        data=data,
+        prepared=prepared,
+        record=record,
+    )
+
+
+def settings(configuration: dict[str, Any]) -> dict[str, Any]:
+    """What of a fairseq configuration may change a score, as ``section.option`` to value.
+
+    ``optimization.update_freq`` is multiplied by the number of workers: a batch of four workers
+    and one of four accumulated steps are the same.
+    """
+    found = {}
+    for section in SECTIONS:
+        options = configuration.get(section) or {}
+        counted = COUNTED.get(section, options.keys() - UNCOUNTED)
+        found.update({f"{section}.{name}": options[name] for name in options if name in counted})
+    workers = configuration["distributed_training"]["distributed_world_size"]
+    frequency = "optimization.update_freq"
+    found[frequency] = [n * workers for n in found[frequency]]
+    for file in ("checkpoint.finetune_from_model", "task.prototype_table"):
+        if found.get(file):
+            found[file] = Path(found[file]).name  # its folder is another for each seed
+    return found
+
+
+def differences(a: dict[str, Any], b: dict[str, Any]) -> list[str]:
+    """The settings in which two runs differ, also where one has them and the other has not."""
+    return [name for name in {**a, **b} if name not in a or name not in b or a[name] != b[name]]
+
+
+def short(setting: str) -> str:
+    """A setting as one knows it: ``dropout`` for ``model.dropout``, ``model`` for its name."""
+    return setting.removesuffix("._name").rpartition(".")[2]
+
+
+def named(setting: str, names: frozenset[str]) -> bool:
+    """Whether a setting is among some names, which may be written like the flags."""
+    return short(setting) in {name.lstrip("-").replace("-", "_") for name in names}
+
+
+def _text(path: Path) -> str:
+    try:
+        return path.read_text(encoding="utf-8")
+    except OSError as error:
+        raise ReportError(f"{path}: {error.strerror}") from None
+    except UnicodeDecodeError as error:
+        raise ReportError(f"{path}: not UTF-8 text ({error.reason})") from None
+
+
+def read_json(path: Path) -> Any:
+    """The content of a JSON file.
+
+    Raises:
+        ReportError: if it cannot be read; the message names it.
+    """
+    try:
+        return json.loads(_text(path))
+    except json.JSONDecodeError as error:
+        raise ReportError(f"{path}: not JSON ({error})") from None
+
+
+def _label(path: Path, seed: int) -> str:
+    """``sal-brown`` for ``runs/sal-brown.1`` and ``runs/sal-brown/seed1`` of seed 1."""
+    folder = path.resolve()
+    suffix = re.compile(rf"(^|[._-])(seed[._-]?)?{seed}$")
+    return suffix.sub("", folder.name) or folder.parent.name
+
+
+def _prepared(path: Path, data: Path) -> dict[str, Any]:
+    """The record of the data that the run was trained on; the run's own copy comes first."""
+    for folder in (path, data):
+        record = folder / "PREPARED.json"
+        if record.exists():
+            found = read_json(record)
+            if not (isinstance(found, dict) and found.get("sha256")):
+                raise ReportError(f"{record}: it has no checksums of the data (sha256)")
+            return found
+    raise ReportError(
+        f"{path}: what data it was trained on cannot be told, as there is no "
+        f"{path / 'PREPARED.json'} and no {data / 'PREPARED.json'}"
+    )
+
+
+def fingerprint(content: Any) -> str:
+    """Twelve hexadecimal digits by which one tells whether two contents are the same."""
+    text = json.dumps(content, sort_keys=True, default=str)
+    return hashlib.sha256(text.encode()).hexdigest()[:12]
+
+
+def _scores(path: Path) -> dict[ScoreName, Score]:
+    """The numbers in ``test.best.json``, ``cter.last.json`` and the like."""
+    scores = {}
+    for checkpoint in CHECKPOINTS:
+        for file in sorted(path.glob(f"*.{checkpoint}.json")):
+            found = read_json(file)
+            if not isinstance(found, dict) or "metric" not in found:
+                continue  # codes.best.json
+            metric, subset = found["metric"], file.name.partition(".")[0]
+            about = "" if subset in ("test", metric) else f" ({subset})"
+            for number in NUMBERS.get(metric, ("score",)):
+                if found.get(number) is None:
+                    continue  # a case of COGS without sentences
+                name = metric if number == "score" else f"{metric} {number}"
+                key = ScoreName(name + about, checkpoint, metric in LOWER_IS_BETTER)
+                scores[key] = Score(float(found[number]), str(found.get("signature")), file)
+    if not scores:
+        raise ReportError(f"{path}: it has no scores; evaluate.sh writes them")
+    return scores

@@ -1,0 +1,197 @@
+"""The tables of a report, before they are Markdown or HTML."""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from compgen.reporting.comparison import Comparison, Comparisons
+from compgen.reporting.curves import Curve
+from compgen.reporting.report import Report, Row, Summary
+from compgen.reporting.runs import short
+
+CHECKPOINT_NAMES = {"best": "chosen", "last": "last"}  # "best" is also a column
+NONE = "-"
+
+
+@dataclass(frozen=True)
+class Cell:
+    """What stands in a table.
+
+    Args:
+        text: as it is read.
+        order: what a column is sorted by, if not the text.
+        values: the scores of a row's seeds, where they can be drawn.
+        row: the number of the report's row, where they are drawn.
+    """
+
+    text: str
+    order: float | None = None
+    values: tuple[float, ...] = ()
+    row: int = 0
+
+
+@dataclass(frozen=True)
+class Table:
+    """One table: a title, the columns' names, the rows, and what is said below it."""
+
+    title: str
+    columns: Sequence[str]
+    rows: Sequence[Sequence[Cell]]
+    notes: Sequence[str] = ()
+    codes: Sequence[str] = field(default=())  # signatures, shown as code
+
+    def scale(self) -> tuple[float, float]:
+        """The lowest and the highest of all drawn values."""
+        values = [value for row in self.rows for cell in row for value in cell.values]
+        return min(values), max(values)
+
+
+def methods(report: Report) -> Table:
+    """The rows of the report: seeds, updates, minutes and what sets them apart."""
+    rows = [
+        [
+            Cell(row.label),
+            Cell(", ".join(str(run.seed) for run in row.runs), len(row.runs)),
+            Cell(_span([run.updates for run in row.runs]), max(run.updates for run in row.runs)),
+            _number(sum(run.minutes for run in row.runs) / len(row.runs), 1),
+            Cell(_settings(report, row)),
+        ]
+        for row in report.rows
+    ]
+    columns = ["method", "seeds", "updates", "minutes", "settings that differ"]
+    kept = len(columns) if report.differing else 4
+    return Table("Methods", columns[:kept], [row[:kept] for row in rows])
+
+
+def scores(report: Report, comparisons: Comparisons) -> list[Table]:
+    """A table for each score, with the statistics over the seeds and the marks of the tests."""
+    columns = ["method", "checkpoint", "n", "mean ± std", "median", "best", "worst", "by seed"]
+    tables = []
+    for name in dict.fromkeys(score.name for score in report.scores):
+        of_name = [score for score in report.scores if score.name == name]
+        rows = [
+            [
+                Cell(row.label),
+                Cell(CHECKPOINT_NAMES[score.checkpoint]),
+                *_statistics(summary, i, comparisons.of(row.label, score)),
+            ]
+            for i, row in enumerate(report.rows)
+            for score in of_name
+            if (summary := row.summary(score))
+        ]
+        title = name + (" (lower is better)" if of_name[0].lower_is_better else "")
+        stamps = list(dict.fromkeys(map(report.signature, of_name)))
+        tables.append(Table(title, columns, rows, codes=stamps))
+    return tables
+
+
+def tests(comparisons: Comparisons) -> Table:
+    """Every row beside the baseline."""
+    rows = [
+        [
+            Cell(f"{one.score.name}{' (lower is better)' if one.score.lower_is_better else ''}"),
+            Cell(CHECKPOINT_NAMES[one.score.checkpoint]),
+            Cell(one.label),
+            Cell(f"{one.difference:+.2f}{one.marks}", one.difference),
+            Cell("[{:+.2f}, {:+.2f}]".format(*one.interval) if one.interval else NONE),
+            Cell(_p(one.p_sentences), one.p_sentences),
+            Cell(_p(one.p_seeds), one.p_seeds),
+        ]
+        for one in comparisons.found
+    ]
+    columns = [
+        *("score", "checkpoint", "method", "difference", "95% interval"),
+        *("p over sentences", "p over seeds"),
+    ]
+    reasons = dict.fromkeys(one.untested for one in comparisons.found if one.untested)
+    notes = [f"Not tested over sentences: {reason}." for reason in reasons]
+    return Table(f"Against {comparisons.baseline}", columns, rows, notes)
+
+
+def final_values(report: Report, curves: Sequence[Curve]) -> Table:
+    """The last value of each learning curve, the mean over a row's seeds."""
+    rows = []
+    for curve in curves:
+        last = [curve.last(i) for i in range(len(report.rows))]
+        cells = [Cell(NONE) if value is None else _number(value, 4) for value in last]
+        rows.append([Cell(curve.metric), Cell(curve.stage), *cells])
+    columns = ["metric", "stage", *(row.label for row in report.rows)]
+    return Table("Last values of the learning curves, mean over seeds", columns, rows)
+
+
+def runs(report: Report) -> Table:
+    """Where each run lies, what machine it was trained on, and with which command."""
+    rows = [
+        [Cell(row.label), Cell(str(run.seed), run.seed)]
+        + [Cell(str(value)) for value in (run.path, run.machine, run.command)]
+        for row in report.rows
+        for run in row.runs
+    ]
+    return Table("Runs", ["method", "seed", "folder", "machine", "command"], rows)
+
+
+def data(report: Report) -> Table:
+    """What the runs were trained on, by their data's record."""
+    rows: dict[str, list[Cell]] = {}
+    for row in report.rows:
+        for run in row.runs:
+            record = run.prepared
+            cells = [
+                Cell(str(record.get("command", "not recorded"))),
+                *(Cell(_pairs(record.get(name))) for name in ("pairs", "vocabulary", "versions")),
+                Cell(str(run.settings.get("data"))),
+            ]
+            rows.setdefault(cells[-1].text, cells)
+    columns = ["prepared by", "pairs", "vocabulary", "with", "fingerprint"]
+    return Table("Data", columns, list(rows.values()))
+
+
+def settings(report: Report) -> Table:
+    """Every setting that may change a score, the ones in which rows differ first."""
+    names = dict.fromkeys(
+        (*report.differing, *(name for row in report.rows for name in row.settings))
+    )
+    rows = [
+        [Cell(name), *(Cell(str(row.settings.get(name, NONE))) for row in report.rows)]
+        for name in names
+    ]
+    return Table("All settings", ["setting", *(row.label for row in report.rows)], rows)
+
+
+def _statistics(summary: Summary, row: int, comparison: Comparison | None) -> Iterable[Cell]:
+    std = "" if summary.std is None else f" ± {summary.std:.2f}"
+    marks = f" {comparison.marks}" if comparison and comparison.marks else ""
+    yield Cell(str(summary.n), summary.n)
+    yield Cell(f"{summary.mean:.2f}{std}{marks}", summary.mean)
+    yield from (_number(v, 2) for v in (summary.median, summary.best, summary.worst))
+    shown = ", ".join(f"{value:.2f}" for value in summary.values)
+    yield Cell(shown, summary.mean, summary.values, row)
+
+
+def _number(value: float, digits: int) -> Cell:
+    return Cell(f"{value:,.{digits}f}", value)
+
+
+def _p(value: float | None) -> str:
+    if value is None:
+        return NONE
+    return f"{value:.4f}" if value >= 0.0001 else "< 0.0001"
+
+
+def _settings(report: Report, row: Row) -> str:
+    missing = "not set"
+    return ", ".join(f"{short(n)}={row.settings.get(n, missing)}" for n in report.differing)
+
+
+def _span(numbers: list[int]) -> str:
+    low, high = min(numbers), max(numbers)
+    return f"{low:,}" if low == high else f"{low:,} to {high:,}"
+
+
+def _pairs(record: Any) -> str:
+    if not isinstance(record, dict):
+        return "not recorded"
+    return ", ".join(
+        f"{name} {value:,}" if isinstance(value, int) else f"{name} {value}"
+        for name, value in record.items()
+    )

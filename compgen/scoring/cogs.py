@@ -1,0 +1,102 @@
+"""COGS: exact match for each of its generalization cases (Kim and Linzen, 2020)."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from compgen.scoring.exact_match import ExactMatch, exact_match
+
+# Section 3.2 and 3.3 of the COGS paper: known words in a new or deeper structure.
+STRUCTURAL = ("obj_pp_to_subj_pp", "cp_recursion", "pp_recursion")
+# Sections 3.1, 3.4 and 3.5: a known structure with a word that was not seen in that place.
+LEXICAL = (
+    "subj_to_obj_common",
+    "subj_to_obj_proper",
+    "obj_to_subj_common",
+    "obj_to_subj_proper",
+    "prim_to_subj_common",
+    "prim_to_subj_proper",
+    "prim_to_obj_common",
+    "prim_to_obj_proper",
+    "prim_to_inf_arg",
+    "active_to_passive",
+    "passive_to_active",
+    "obj_omitted_transitive_to_transitive",
+    "unacc_to_transitive",
+    "do_dative_to_pp_dative",
+    "pp_dative_to_do_dative",
+    "only_seen_as_transitive_subj_as_unacc_subj",
+    "only_seen_as_unacc_subj_as_obj_omitted_transitive_subj",
+    "only_seen_as_unacc_subj_as_unerg_subj",
+)
+CASES = (*LEXICAL, *STRUCTURAL)
+IN_DISTRIBUTION = "in_distribution"
+
+
+@dataclass(frozen=True)
+class CogsScore:
+    """Exact match by case.
+
+    Args:
+        cases: the score of each generalization case that has sentences, in the order of ``CASES``.
+        in_distribution: the score of the sentences marked ``in_distribution``; they are part of
+            no average below.
+    """
+
+    cases: dict[str, ExactMatch]
+    in_distribution: ExactMatch
+
+    @property
+    def overall(self) -> ExactMatch:
+        """All generalization sentences, each of the same weight: the number papers report."""
+        scores = self.cases.values()
+        return ExactMatch(sum(s.correct for s in scores), sum(s.total for s in scores))
+
+    def average(self, names: Sequence[str] = CASES) -> float | None:
+        """The mean percentage of the named cases, each of the same weight; None without any."""
+        percents = [score.percent for name, score in self.cases.items() if name in names]
+        return sum(percents) / len(percents) if percents else None
+
+    def __str__(self) -> str:
+        width = max(map(len, (*self.cases, "in_distribution")))
+        lines = [f"{name:{width}} {_row(score)}" for name, score in self.cases.items()]
+        for name, names in (("lexical", LEXICAL), ("structural", STRUCTURAL), ("macro", CASES)):
+            mean = self.average(names)
+            lines.append(f"{name:{width}} {'-' if mean is None else f'{mean:.2f}':>6}")
+        if self.in_distribution.total:
+            lines.append(f"{IN_DISTRIBUTION:{width}} {_row(self.in_distribution)}")
+        return "\n".join([*lines, f"{'overall':{width}} {_row(self.overall)}"])
+
+
+def _row(score: ExactMatch) -> str:
+    return f"{score.percent:6.2f} ({score.correct} / {score.total})"
+
+
+def cogs(hypotheses: Sequence[str], references: Sequence[str], cases: Sequence[str]) -> CogsScore:
+    """Count exact matches by generalization case.
+
+    Args:
+        hypotheses: one logical form each.
+        references: one logical form each, in the same order.
+        cases: the name of each sentence's case, in the same order: the third column of COGS's
+            files.
+
+    Raises:
+        ValueError: if the lengths differ, or for a name that is no case of COGS, by its line.
+    """
+    if not len(hypotheses) == len(references) == len(cases):
+        raise ValueError(
+            f"{len(cases)} cases cannot be those of {len(hypotheses)} hypotheses "
+            f"with {len(references)} references"
+        )
+    known = {*CASES, IN_DISTRIBUTION}
+    for number, name in enumerate(cases, start=1):
+        if name not in known:
+            raise ValueError(f"line {number}: {name!r} is no generalization case of COGS")
+
+    def score(case: str) -> ExactMatch:
+        ids = [i for i, name in enumerate(cases) if name == case]
+        return exact_match([hypotheses[i] for i in ids], [references[i] for i in ids])
+
+    present = set(cases)
+    scores = {case: score(case) for case in CASES if case in present}
+    return CogsScore(scores, score(IN_DISTRIBUTION))

@@ -1,0 +1,216 @@
+"""Is one system better than another on the same sentences, or is it luck of the draw?"""
+
+import os
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+
+import numpy as np
+from sacrebleu.significance import PairedTest, Result
+from scipy import stats
+
+from compgen.scoring.bleu import BleuOptions, plain_text
+
+BLEU_TESTS = {"bs": "paired bootstrap", "ar": "approximate randomization"}
+RESAMPLES = {"bs": 1000, "ar": 10000}  # sacreBLEU's defaults
+
+
+@dataclass(frozen=True)
+class PairedComparison:
+    """Two systems on the same units, which are sentences or groups of sentences.
+
+    Args:
+        a: mean of the first system, in percent.
+        b: mean of the second system, in percent.
+        interval: 95% confidence interval of ``b - a``, in percentage points.
+        a_higher: number of units on which the first system's value is the higher one.
+        b_higher: the same of the second.
+        n: number of units.
+        p_value: of the two-sided exact test that neither is favoured where they differ.
+    """
+
+    a: float
+    b: float
+    interval: tuple[float, float]
+    a_higher: int
+    b_higher: int
+    n: int
+    p_value: float
+
+    @property
+    def difference(self) -> float:
+        """``b - a`` in percentage points."""
+        return self.b - self.a
+
+
+def compare_paired(
+    a: Sequence[float], b: Sequence[float], resamples: int = RESAMPLES["bs"], seed: int = 12345
+) -> PairedComparison:
+    """Compare two systems by their values on the same units.
+
+    The interval is a percentile bootstrap over units (Efron and Tibshirani, 1993). The p-value is
+    that of the exact binomial test on the units where the systems differ: McNemar's test for
+    right and wrong, the sign test for values between.
+
+    Args:
+        a: the first system's value between 0 and 1 for each unit.
+        b: the second system's, in the same order.
+        resamples: how many bootstrap resamples.
+        seed: of the resamples.
+
+    Raises:
+        ValueError: if there are fewer than two units, or not as many of each.
+    """
+    first, second = np.asarray(a, dtype=float), np.asarray(b, dtype=float)
+    if first.shape != second.shape or first.ndim != 1:
+        raise ValueError(f"{len(first)} and {len(second)} values are no pairs")
+    if first.size < 2:
+        raise ValueError("fewer than two units cannot be resampled")
+    a_higher, b_higher = int((first > second).sum()), int((second > first).sum())
+    low, high = stats.bootstrap(
+        (second - first,),  # resampling pairs and resampling their differences is the same
+        np.mean,
+        n_resamples=resamples,
+        batch=100,  # keeps memory at 100 x n values
+        method="percentile",
+        rng=np.random.default_rng(seed),
+    ).confidence_interval
+    p_value = stats.binomtest(b_higher, a_higher + b_higher).pvalue if a_higher + b_higher else 1.0
+    return PairedComparison(
+        a=100 * float(first.mean()),
+        b=100 * float(second.mean()),
+        interval=(100 * float(low), 100 * float(high)),
+        a_higher=a_higher,
+        b_higher=b_higher,
+        n=first.size,
+        p_value=float(p_value),
+    )
+
+
+@dataclass(frozen=True)
+class RelativeChange:
+    """How much more or less a second system has of something.
+
+    Args:
+        change: of the mean, in percent of the first system's.
+        interval: its 95% confidence interval.
+    """
+
+    change: float
+    interval: tuple[float, float]
+
+
+def relative_change(
+    a: Sequence[float], b: Sequence[float], resamples: int = RESAMPLES["bs"], seed: int = 12345
+) -> RelativeChange:
+    """The change from ``a`` to ``b`` on the same units, with a paired percentile bootstrap.
+
+    Args:
+        a: the first system's value for each unit.
+        b: the second system's, in the same order.
+        resamples: how many bootstrap resamples.
+        seed: of the resamples.
+
+    Raises:
+        ValueError: if there are not as many of each, or the first system has nothing.
+    """
+    first, second = np.asarray(a, dtype=float), np.asarray(b, dtype=float)
+    if first.shape != second.shape or not first.sum():
+        raise ValueError(f"no relative change from {first.sum():g} in {first.size} units")
+    drawn = np.random.default_rng(seed).integers(first.size, size=(resamples, first.size))
+    changes = 100 * (second[drawn].sum(axis=1) / first[drawn].sum(axis=1) - 1)
+    low, high = np.percentile(changes, (2.5, 97.5))
+    return RelativeChange(100 * float(second.sum() / first.sum() - 1), (float(low), float(high)))
+
+
+@dataclass(frozen=True)
+class BleuComparison:
+    """sacreBLEU's paired test of two systems.
+
+    Args:
+        a: BLEU of the first system.
+        b: BLEU of the second system.
+        a_interval: half the width of the first's 95% confidence interval; None for ``ar``.
+        b_interval: the same of the second.
+        p_value: of the hypothesis that both are equally good.
+        signature: how it was counted; ends in sacreBLEU's own.
+    """
+
+    a: float
+    b: float
+    a_interval: float | None
+    b_interval: float | None
+    p_value: float
+    signature: str
+
+    @property
+    def difference(self) -> float:
+        """``b - a`` in BLEU points."""
+        return self.b - self.a
+
+
+def compare_bleu(
+    a: Sequence[str],
+    b: Sequence[str],
+    references: Sequence[str],
+    options: BleuOptions,
+    test: str = "bs",
+    resamples: int | None = None,
+    seed: int = 12345,
+) -> BleuComparison:
+    """Compare two systems by BLEU, through sacreBLEU's ``PairedTest``.
+
+    Args:
+        a: the first system's sentences.
+        b: the second system's.
+        references: the references; all three are detokenized here.
+        options: how BLEU is counted.
+        test: ``bs``, paired bootstrap (Koehn, 2004), or ``ar``, approximate randomization
+            (Riezler and Maxwell, 2005).
+        resamples: how many resamples or trials; by default sacreBLEU's 1,000 or 10,000.
+        seed: of the resamples, at least 1: sacreBLEU takes 0 for no seed.
+
+    Raises:
+        ValueError: if the lengths differ, nothing is there, or the seed is not positive.
+    """
+    if not len(a) == len(b) == len(references) or not references:
+        raise ValueError(f"{len(a)}, {len(b)} and {len(references)} sentences are no pairs")
+    if seed < 1:
+        raise ValueError(f"the seed must be at least 1, not {seed}")
+    systems: list[tuple[str, Sequence[str]]] = [
+        ("a", plain_text(a, options)),
+        ("b", plain_text(b, options)),
+    ]
+    with _sacrebleu_seed(seed):
+        paired = PairedTest(
+            systems,
+            {"BLEU": options.metric()},
+            [plain_text(references, options)],
+            test_type=test,
+            n_samples=resamples or RESAMPLES[test],
+        )
+        signatures, scores = paired()
+    first, second = (result for result in scores["BLEU"] if isinstance(result, Result))
+    assert second.p_value is not None  # only the first system, the baseline, has none
+    return BleuComparison(
+        a=first.score,
+        b=second.score,
+        a_interval=first.ci,
+        b_interval=second.ci,
+        p_value=second.p_value,
+        signature=f"{options.describe()}|n:{len(references)}|{signatures['BLEU']}",
+    )
+
+
+@contextmanager
+def _sacrebleu_seed(seed: int) -> Iterator[None]:
+    """sacreBLEU takes its seed from the environment and from nowhere else."""
+    before = os.environ.get("SACREBLEU_SEED")
+    os.environ["SACREBLEU_SEED"] = str(seed)
+    try:
+        yield
+    finally:
+        if before is None:
+            del os.environ["SACREBLEU_SEED"]
+        else:
+            os.environ["SACREBLEU_SEED"] = before

@@ -1,0 +1,47 @@
+"""``compgen-results``: keeps what a run ended with as a small file, and makes tables of them."""
+
+import argparse
+import json
+import sys
+
+from compgen.output import OutputError, write
+from compgen.reporting.results import result
+from compgen.reporting.results_tables import tables
+from compgen.reporting.runs import ReportError
+
+
+def main(argv: list[str] | None = None) -> int:
+    """Write a result or the tables; return 1 if something cannot be read or written."""
+    parser = argparse.ArgumentParser(prog="compgen-results", description=__doc__)
+    commands = parser.add_subparsers(required=True, metavar="COMMAND")
+    one = commands.add_parser("write", help="the result of one finished and evaluated run")
+    one.add_argument("run", metavar="RUN", help="the folder of train.sh and evaluate.sh")
+    one.add_argument("file", metavar="FILE", help="results/DATA/SETTING/METHOD.SEED.json")
+    one.set_defaults(do=lambda args: write(args.file, _json(result(args.run))))
+    all_of_them = commands.add_parser("tables", help="RESULTS.md, of a folder of results")
+    all_of_them.add_argument("folder", metavar="FOLDER", help="holds DATA/SETTING/METHOD.SEED.json")
+    all_of_them.add_argument("--out", metavar="FILE", help="write there instead of printing")
+    all_of_them.set_defaults(do=_tables)
+    args = parser.parse_args(argv)
+    try:
+        args.do(args)
+    except (ReportError, OutputError) as error:
+        print(f"compgen-results: {error}", file=sys.stderr)
+        return 1
+    return 0
+
+
+def _tables(args: argparse.Namespace) -> None:
+    text = tables(args.folder)
+    if args.out:
+        write(args.out, text)
+    else:
+        print(text, end="")
+
+
+def _json(found: object) -> str:
+    return json.dumps(found, indent=1, ensure_ascii=False) + "\n"
+
+
+if __name__ == "__main__":
+    sys.exit(main())

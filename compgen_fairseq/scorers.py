@@ -1,0 +1,27 @@
+"""The metrics that fairseq-generate's ``--scoring`` knows by name."""
+
+from dataclasses import dataclass
+
+from fairseq.dataclass import FairseqDataclass
+from fairseq.scoring import BaseScorer, register_scorer
+
+from compgen.scoring.exact_match import ExactMatch, exact_match
+
+
+@dataclass
+class ExactMatchScorerConfig(FairseqDataclass):
+    """``--scoring exact_match`` has no options."""
+
+
+@register_scorer("exact_match", dataclass=ExactMatchScorerConfig)
+class ExactMatchScorer(BaseScorer):
+    """fairseq-generate's ``--scoring exact_match``; it is fed detokenized sentences."""
+
+    def result(self) -> ExactMatch:
+        return exact_match(self.pred, self.ref)
+
+    def score(self) -> float:
+        return self.result().percent
+
+    def result_string(self) -> str:
+        return str(self.result())

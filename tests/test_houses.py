@@ -1,0 +1,20 @@
+"""What needs no PyTorch does not load it: all of ``compgen``, and the commands on text."""
+
+import subprocess
+import sys
+
+PROGRAM = """
+import importlib, pkgutil, sys
+import compgen
+for module in pkgutil.walk_packages(compgen.__path__, "compgen."):
+    if not module.name.endswith("__main__"):
+        importlib.import_module(module.name)
+for command in ("score", "cter", "compare", "report"):
+    importlib.import_module(f"compgen_cli.{command}")
+loaded = {"torch", "fairseq", "compgen_fairseq"} & set(sys.modules)
+assert not loaded, loaded
+"""
+
+
+def test_text_needs_neither_torch_nor_fairseq() -> None:
+    subprocess.run([sys.executable, "-c", PROGRAM], check=True, timeout=120)

@@ -1,0 +1,47 @@
+"""RUN.json: written when a training starts, and added to when it resumes."""
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from compgen.output import OutputError
+from compgen.provenance import Record, machine, revision, this_machine
+
+SETTINGS = {"common": {"seed": 1}}
+
+
+def test_sessions_add_up_and_a_fresh_start_begins_anew(tmp_path, monkeypatch):
+    monkeypatch.setattr(sys, "argv", ["/bin/fairseq-train", "my data", "--betas", "(0.9,0.98)"])
+    Record(tmp_path, SETTINGS, 0).save(0, 7)
+    Record(tmp_path, SETTINGS, 40).save(90, 8)
+    found = json.loads((tmp_path / "RUN.json").read_text())
+    assert (found["updates"], found["parameters"]) == (90, 8)
+    first, second = found["sessions"]
+    assert (first["from_update"], second["from_update"]) == (0, 40)
+    assert first["command"] == "fairseq-train 'my data' --betas '(0.9,0.98)'"
+    assert first["settings"] == SETTINGS and first["versions"]["torch"]
+    assert second["cpu_minutes"] >= 0 and second["minutes"] >= 0
+    Record(tmp_path, SETTINGS, 0).save(1, 8)
+    assert len(json.loads((tmp_path / "RUN.json").read_text())["sessions"]) == 1
+    with pytest.raises(OutputError, match=r"none/RUN\.json: No such file"):
+        Record(tmp_path / "none", SETTINGS, 0).save(0, 0)
+
+
+def test_the_machine_in_words(monkeypatch):
+    monkeypatch.setenv("OMP_NUM_THREADS", "3")
+    cores = len(os.sched_getaffinity(0))
+    said = machine(this_machine(["NVIDIA H100"], 2))
+    assert said.startswith(f"NVIDIA H100, {cores} cores of ")
+    assert said.endswith(", OMP_NUM_THREADS 3, 2 processes")
+
+
+def test_the_revision_is_this_repository_s():
+    words = ["git", "-C", str(Path(__file__).parent), "rev-parse", "HEAD"]
+    done = subprocess.run(words, capture_output=True, text=True)
+    if done.returncode:
+        pytest.skip("this is no clone")
+    assert str(revision()).removesuffix("-dirty") == done.stdout[:12]
