@@ -52,17 +52,20 @@ def mmi_cross_entropy(posterior: Tensor, prior: Tensor) -> Term:
     """``H(q, p) = mean of -sum_z q(z|x) log p(z|context)`` (paper, equation 12).
 
     Args:
-        posterior, prior: logits ``(N, K)``; the gradient flows into both.
+        posterior: logits ``(N, K)``.
+        prior: logits ``(N, K)`` or, with a class for the [MASK] code, which no token has,
+            ``(N, K + 1)``. The gradient flows into both.
     """
     q = F.softmax(posterior.float(), dim=-1)
-    log_p = F.log_softmax(prior.float(), dim=-1)
+    log_p = F.log_softmax(prior.float(), dim=-1)[:, : q.size(-1)]
     return -(q * log_p).sum(), count(posterior[:, 0])
 
 
 def mean_posterior(side: SideOutputs) -> tuple[Tensor, Tensor]:
     """The sum of ``q(z|x)`` over the side's tokens, ``(K,)``, and their number (equation 12)."""
-    q = F.softmax(side.posterior.float(), dim=-1) * side.keep.unsqueeze(-1)
-    return q.sum(dim=(0, 1)), side.keep.sum()
+    where = side.keep if side.marginal is None else side.marginal
+    q = F.softmax(side.posterior.float(), dim=-1) * where.unsqueeze(-1)
+    return q.sum(dim=(0, 1)), where.sum()
 
 
 def entropy(mean: Tensor) -> Tensor:
@@ -72,8 +75,8 @@ def entropy(mean: Tensor) -> Tensor:
 
 def commitment(side: SideOutputs) -> Term:
     """Mean squared difference of each embedding and its code, the code held fixed."""
-    logits = code_logits(side.embeddings, side.codebook.detach())
-    return squared_error(logits.gather(-1, side.codes.unsqueeze(-1)).squeeze(-1), side)
+    squares = F.mse_loss(side.embeddings.float(), side.vectors.detach().float(), reduction="none")
+    return (squares.mean(-1) * side.keep).sum(), side.keep.sum()
 
 
 def code_prediction(side: SideOutputs, code_stream: bool) -> Term:
@@ -87,7 +90,8 @@ def code_prediction(side: SideOutputs, code_stream: bool) -> Term:
 def code_attraction(side: SideOutputs, code_stream: bool) -> Term:
     """Mean squared difference of the last layer's output and the code nearest to it, held fixed."""
     logits = code_logits(final_stream(side, code_stream), side.codebook.detach())
-    return squared_error(logits.amax(-1), side)
+    squares = -logits.amax(-1) / side.codebook.size(-1)
+    return (squares * side.keep).sum(), side.keep.sum()
 
 
 def srl_mse(side: SideOutputs) -> Term:
@@ -103,12 +107,7 @@ def srl_mse(side: SideOutputs) -> Term:
 
 def final_stream(side: SideOutputs, code_stream: bool) -> Tensor:
     """The last layer's output of one stream, ``(B, T, D)``; the word stream where it is alone."""
-    return side.final[0 if code_stream else -1]
-
-
-def squared_error(logits: Tensor, side: SideOutputs) -> Term:
-    """From minus squared distances, ``(B, T)``: the mean over the width, summed over the tokens."""
-    return -(logits * side.keep).sum() / side.codebook.size(-1), side.keep.sum()
+    return side.layers[-1][0 if code_stream else -1]
 
 
 def count(x: Tensor) -> Tensor:

@@ -5,7 +5,6 @@ from typing import Any, Optional
 
 from fairseq.dataclass import ChoiceEnum, FairseqDataclass
 
-from compgen_fairseq.modules.code_predictor import CONTEXTS
 from compgen_fairseq.modules.vector_quantizer import SIMILARITIES
 
 
@@ -33,9 +32,6 @@ class SQTransformerConfig(FairseqDataclass):
     share_decoder_input_output_embed: bool = option(
         False, "accepted so that fairseq's recipes run unchanged: the embeddings are tied anyway"
     )
-    untie_decoder_embeddings: bool = option(
-        False, "give the decoder's output layer weights of its own"
-    )
     share_all_embeddings: bool = option(
         False, "one embedding table for source and target (needs a joined dictionary)"
     )
@@ -56,26 +52,8 @@ class SQTransformerConfig(FairseqDataclass):
         "what p(z|context) reads: brown: the context's codes (variational Brown clustering); "
         "tokens: its word embeddings; none: no MMI term (default: brown with sovq, else none)",
     )
-    predictor_context: Optional[ChoiceEnum(CONTEXTS)] = option(  # type: ignore[valid-type]
-        None,
-        "context of the source side's p(z|context): one masked position per sentence, or the "
-        "tokens to the left (default: masked with sal, else left)",
-    )
-    predictor_source: ChoiceEnum(["word", "code"]) = option(  # type: ignore[valid-type]
-        "word", "which stream of the encoder's output the target side's p(z|context) reads"
-    )
     encoder_predictor_layers: int = option(3, "layers of the source side's p(z|context)")
     decoder_predictor_layers: int = option(6, "layers of the target side's p(z|context)")
-    predictor_ffn_embed_dim: Optional[int] = option(
-        None, "inner width of the predictors' FFN (default: the model's width)"
-    )
-    positions: ChoiceEnum(["relative", "sinusoidal"]) = option(  # type: ignore[valid-type]
-        "relative", "relative position embeddings in self-attention, or sinusoidal absolute ones"
-    )
-    max_relative_distance: int = option(20, "relative distances are clipped to this")
-    ffn_residual: ChoiceEnum(["highway", "add"]) = option(  # type: ignore[valid-type]
-        "highway", "the FFN sublayer's residual connection"
-    )
     sal_cross_attention: ChoiceEnum(["shared", "paper"]) = option(  # type: ignore[valid-type]
         "shared",
         "shared: the code stream queries the encoder's word stream once, for both residuals; "
@@ -83,18 +61,11 @@ class SQTransformerConfig(FairseqDataclass):
     )
     source_codes: int = option(64, "size of the source side's codebook")
     target_codes: int = option(32, "size of the target side's codebook")
-    ema_decay: Optional[float] = option(
-        None,
-        "decay of the codes' moving average over embeddings, 1 for none "
-        "(default: 0.999 with sal, else 1)",
-    )
-    straight_through: Optional[ChoiceEnum(["yes", "no"])] = option(  # type: ignore[valid-type]
-        None, "pass the code stream's gradient to the embeddings (default: yes with sal, else no)"
-    )
     posterior: ChoiceEnum(SIMILARITIES) = option(  # type: ignore[valid-type]
-        "distance", "similarity of embeddings and codes in q(z|x)"
+        "distance",
+        "similarity of embeddings and codes in q(z|x): distance, as in the published runs, or "
+        "cosine, as in the paper's appendix A.4",
     )
-    posterior_sharpness: float = option(1.0, "factor on the similarities in q(z|x)")
     code_classes: ChoiceEnum(  # type: ignore[valid-type]
         ["learned", "brown", "substitution"]
     ) = option(
@@ -103,11 +74,6 @@ class SQTransformerConfig(FairseqDataclass):
         "word's code is its class by Brown clustering of the distinct training sentences, fixed "
         "from the start (no MMI terms, no predictors); substitution: the same with the classes of "
         "words that the training set shows to be exchangeable",
-    )
-    freeze_codes_after: int = option(
-        0,
-        "fix every type's code for good after this many updates and end the MMI terms "
-        "(0: never, as published)",
     )
     loss_recipe: ChoiceEnum(["scan", "cogs", "cognition"]) = option(  # type: ignore[valid-type]
         "cognition",
@@ -120,19 +86,11 @@ class SQTransformerConfig(FairseqDataclass):
         Raises:
             ValueError: on an impossible combination, naming the flags.
         """
-        sal, plain = self.attention == "sal", self.attention == "plain"
+        plain = self.attention == "plain"
         if self.quantizer is None:
             self.quantizer = "none" if plain else "sovq"
         if self.mmi is None:
             self.mmi = "brown" if self.quantizer == "sovq" else "none"
-        if self.predictor_context is None:
-            self.predictor_context = "masked" if sal else "left"
-        if self.predictor_ffn_embed_dim is None:
-            self.predictor_ffn_embed_dim = self.encoder_embed_dim
-        if self.ema_decay is None:
-            self.ema_decay = 0.999 if sal else 1.0
-        if self.straight_through is None:
-            self.straight_through = "yes" if sal else "no"
         problems = (
             (
                 not plain and self.quantizer == "none",
@@ -148,28 +106,8 @@ class SQTransformerConfig(FairseqDataclass):
                 f"--mmi {self.mmi} needs --quantizer sovq, not {self.quantizer}",
             ),
             (
-                self.predictor_source == "code" and plain,
-                "--predictor-source code needs a code stream: --attention sal or srl, not plain",
-            ),
-            (
-                self.quantizer == "none" and self.freeze_codes_after > 0,
-                "--freeze-codes-after needs codes: --quantizer sovq or vq, not none",
-            ),
-            (
                 self.code_classes != "learned" and self.quantizer == "none",
                 f"--code-classes {self.code_classes} needs codes: --quantizer sovq or vq, not none",
-            ),
-            (
-                self.code_classes != "learned" and self.freeze_codes_after > 0,
-                f"--code-classes {self.code_classes} fixes the codes at once: leave out "
-                "--freeze-codes-after",
-            ),
-            (self.freeze_codes_after < 0, "--freeze-codes-after can't be negative"),
-            (
-                self.untie_decoder_embeddings
-                and (self.share_decoder_input_output_embed or self.share_all_embeddings),
-                "--untie-decoder-embeddings contradicts --share-decoder-input-output-embed "
-                "and --share-all-embeddings",
             ),
         )
         for wrong, message in problems:

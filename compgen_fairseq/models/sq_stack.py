@@ -5,19 +5,21 @@ import math
 import torch
 import torch.nn as nn
 import torch.nn.functional as F
-from fairseq.modules import PositionalEmbedding
 from torch import Tensor
 
 from compgen_fairseq.models.sq_config import SQTransformerConfig
 from compgen_fairseq.modules.code_predictor import CodePredictor
 from compgen_fairseq.modules.dropout import apply_dropout
+from compgen_fairseq.modules.structural_outputs import SideOutputs
 from compgen_fairseq.modules.transformer_layer import StreamLayer
 from compgen_fairseq.modules.vector_quantizer import (
-    Quantized,
     VectorQuantizer,
     code_logits,
     first_argmax,
 )
+
+#: Decay of SAL's moving average of the codes (the authors' value; SRL has none).
+EMA_DECAY = 0.999
 
 
 def build_embedding(dictionary, dim: int) -> nn.Embedding:
@@ -52,89 +54,89 @@ class StreamStack(nn.Module):
         self.eos = dictionary.eos()
         self.pad = dictionary.pad()
         heads = getattr(cfg, f"{side}_attention_heads")
-        ffn_dim = getattr(cfg, f"{side}_ffn_embed_dim")
-        longest = cfg.max_target_positions if decoder else cfg.max_source_positions
         cross = "none"
         if decoder:
-            cross = (
-                "shared"
-                if cfg.attention == "sal" and cfg.sal_cross_attention == "shared"
-                else "own"
-            )
-        self.positions = (
-            PositionalEmbedding(longest, dim, self.pad, learned=False)
-            if cfg.positions == "sinusoidal"
-            else None
-        )
+            shared = cfg.attention == "sal" and cfg.sal_cross_attention == "shared"
+            cross = "shared" if shared else "own"
         self.layers = nn.ModuleList(
             StreamLayer(
                 dim,
-                ffn_dim,
+                getattr(cfg, f"{side}_ffn_embed_dim"),
                 cfg.decoder_ffn_embed_dim,
                 heads,
                 cfg.dropout,
                 cfg.attention_dropout,
                 cfg.activation_dropout,
-                relative=cfg.max_relative_distance if cfg.positions == "relative" else None,
                 shared_weights=cfg.attention == "sal",
                 cross=cross,
-                ffn_residual=cfg.ffn_residual,
             )
             for _ in range(getattr(cfg, f"{side}_layers"))
         )
         self.quantizer: VectorQuantizer | None = None
         self.predictor: CodePredictor | None = None
-        assert cfg.ema_decay is not None, "resolve() comes first"
-        assert cfg.predictor_context is not None and cfg.predictor_ffn_embed_dim is not None
+        predicts = cfg.quantizer == "sovq" and cfg.code_classes == "learned"
+        self.masks = predicts and cfg.attention == "sal" and not decoder
         if cfg.quantizer != "none":
             self.quantizer = VectorQuantizer(
                 cfg.target_codes if decoder else cfg.source_codes,
                 dim,
                 len(dictionary),
                 cfg.posterior,
-                cfg.posterior_sharpness,
-                cfg.ema_decay,
-                cfg.straight_through == "yes",
+                EMA_DECAY if cfg.attention == "sal" else 1.0,
+                straight_through=cfg.attention == "sal",
+                mask_code=self.masks,
             )
-        if cfg.quantizer == "sovq" and cfg.code_classes == "learned":
+        if predicts:
+            assert self.quantizer is not None
             self.predictor = CodePredictor(
                 getattr(cfg, f"{side}_predictor_layers"),
                 dim,
-                cfg.predictor_ffn_embed_dim,
+                cfg.decoder_ffn_embed_dim,
                 heads,
+                len(self.quantizer.weight),
                 cfg.dropout,
-                "left" if decoder else cfg.predictor_context,
                 cross=decoder,
-                start=not decoder,
             )
 
     def embed(self, tokens: Tensor) -> Tensor:
-        """Scaled word embeddings with dropout, ``(batch, len)`` -> ``(batch, len, dim)``."""
-        x = self.embedding(tokens) * self.scale
+        """Scaled word embeddings, ``(batch, len)`` -> ``(batch, len, dim)``."""
+        return self.embedding(tokens) * self.scale
+
+    def drop(self, x: Tensor) -> Tensor:
+        """Dropout on embeddings."""
         return apply_dropout(x, self.dropout, self.training)
-
-    def quantize(self, x: Tensor, tokens: Tensor, structural: bool) -> Quantized | None:
-        """The codes of the embeddings ``(batch, len, dim)``, where this pass needs them."""
-        if self.quantizer is None or not (structural or self.needs_codes(structural)):
-            return None
-        return self.quantizer.quantize(x, tokens, self.quantizer.codebook())
-
-    @property
-    def learns_codes(self) -> bool:
-        """Whether the MMI terms are trained: there is a predictor, and the codes may move."""
-        return (
-            self.predictor is not None and self.quantizer is not None and not self.quantizer.frozen
-        )
-
-    def streams(self, x: Tensor, quantized: Quantized | None, positions: Tensor | None) -> Tensor:
-        """Stack the streams: ``(1 or 2, batch, len, dim)``, codes first, words last."""
-        parts = [x] if quantized is None else [quantized.vectors, x]
-        streams = torch.stack(parts)
-        return streams if positions is None else streams + positions
 
     def needs_codes(self, structural: bool) -> bool:
         """Whether this pass runs the code stream: SAL always, SRL while training its terms."""
         return self.attention == "sal" or (self.attention == "srl" and structural)
+
+    def predict_codes(
+        self,
+        side: SideOutputs,
+        x: Tensor,
+        mask: Tensor,
+        where: Tensor,
+        following: Tensor | None,
+        memory: Tensor | None = None,
+        memory_mask: Tensor | None = None,
+    ) -> None:
+        """Fill in p(z|context) and the q(z|x) that it is compared with.
+
+        Args:
+            side: the side's tensors.
+            x: the context ``(batch, len, dim)``.
+            mask: added to the predictor's attention scores.
+            where: the positions to predict from, ``(batch, len)``, bool.
+            following: the index of the token that each position predicts, ``(batch, len)``; None
+                if each predicts its own.
+            memory, memory_mask: the encoder's output ``(batch, src_len, dim)`` and its mask.
+        """
+        assert self.predictor is not None and self.quantizer is not None
+        side.prior = self.predictor(x, mask, where, self.quantizer.vectors(), memory, memory_mask)
+        posterior = side.posterior
+        if following is not None:
+            posterior = posterior.gather(1, following.unsqueeze(-1).expand_as(posterior))
+        side.predicted = posterior[where]
 
     @torch.no_grad()
     def type_codes(self) -> Tensor:
@@ -146,26 +148,18 @@ class StreamStack(nn.Module):
         embeddings = self.embedding.weight * self.scale
         return first_argmax(code_logits(embeddings, quantizer.codebook(), quantizer.similarity))
 
-    def freeze_codes(self, codes: Tensor | None = None) -> None:
-        """Fix every type's code for good: the nearest code's, or the given ``(types,)``."""
-        assert self.quantizer is not None
-        self.quantizer.type_codes.copy_(self.type_codes() if codes is None else codes)
 
-
-def next_positions(keep: Tensor) -> tuple[Tensor, Tensor]:
-    """Where each target token stands among ``prev_output_tokens``.
+def next_positions(keep: Tensor) -> Tensor:
+    """Where each target token stands among ``prev_output_tokens``, ``(batch, len)``.
 
     The targets are the previous outputs moved one to the left, with the end of the sentence, which
     starts ``prev_output_tokens``, at the end.
 
     Args:
         keep: non-pad positions of ``prev_output_tokens``, ``(batch, len)``, bool.
-
-    Returns:
-        for each position the index of its target, ``(batch, len)``, and which of them count.
     """
     length = keep.size(1)
     index = torch.arange(1, length + 1, device=keep.device).expand(keep.shape)
     last = ~F.pad(keep, (0, 1))[:, 1:]
     first = keep.to(torch.uint8).argmax(-1, keepdim=True)
-    return torch.where(last, first, index.clamp(max=length - 1)), keep
+    return torch.where(last, first, index.clamp(max=length - 1))

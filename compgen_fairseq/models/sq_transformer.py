@@ -7,6 +7,7 @@ Quantized Embeddings".
 import logging
 from typing import Any
 
+import torch
 import torch.nn as nn
 import torch.nn.functional as F
 from fairseq.dataclass.utils import gen_parser_from_dataclass
@@ -21,7 +22,7 @@ from torch import Tensor
 
 from compgen_fairseq.models.sq_config import PRESETS, SQTransformerConfig
 from compgen_fairseq.models.sq_stack import StreamStack, build_embedding, next_positions
-from compgen_fairseq.modules.code_predictor import causal_mask, padding_mask
+from compgen_fairseq.modules.code_predictor import causal_mask, draw_positions, padding_mask
 from compgen_fairseq.modules.structural_outputs import SideOutputs, StructuralOutputs
 
 logger = logging.getLogger(__name__)
@@ -55,34 +56,45 @@ class SQEncoder(FairseqEncoder):
         """
         stack = self.stack
         keep = src_tokens.ne(stack.pad)
-        x = stack.embed(src_tokens)
-        quantized = stack.quantize(x, src_tokens, structural)
-        positions = None if stack.positions is None else stack.positions(src_tokens)
-        streams = stack.streams(x, quantized if stack.needs_codes(structural) else None, positions)
+        x = stack.drop(stack.embed(src_tokens))
         mask = padding_mask(keep, x.dtype)
+        quantized, parts = None, [x]
+        if stack.quantizer is not None and (structural or stack.needs_codes(structural)):
+            quantized = stack.quantizer.quantize(x, src_tokens)
+            if stack.needs_codes(structural):
+                parts = [quantized.vectors, x]
+        streams = torch.stack(parts)
         layers = []
         for layer in stack.layers:
             streams, _ = layer(streams, mask)
             layers.append(streams)
         side = None
         if structural and quantized is not None:
+            following = torch.arange(1, keep.size(1) + 1, device=keep.device)
+            following = following.clamp(max=keep.size(1) - 1).expand(keep.shape)
+            next_keep = keep & F.pad(keep, (0, 1))[:, 1:]
             side = SideOutputs(
                 embeddings=x,
                 keep=keep,
                 codes=quantized.codes,
+                vectors=quantized.raw,
                 posterior=quantized.logits,
                 codebook=quantized.codebook,
-                next_codes=quantized.codes.roll(-1, dims=1),
-                next_keep=keep & F.pad(keep, (0, 1))[:, 1:],
-                final=streams,
+                next_codes=quantized.codes.gather(1, following),
+                next_keep=next_keep,
                 layers=layers,
             )
-            if stack.predictor is not None and stack.learns_codes:
+            if stack.masks:
+                context = quantized.raw if stack.mmi == "brown" else x
+                masked = draw_positions(keep & src_tokens.ne(stack.eos))
+                context = torch.where(masked.unsqueeze(-1), quantized.mask_code.type_as(x), context)
+                stack.predict_codes(side, context, mask, masked, None)
+                # H(Z) of the masked tokens; one-word sentences alone say nothing about it
+                side.marginal = masked & (keep.sum(1).amax() > 2)
+            elif stack.predictor is not None:
                 context = quantized.vectors if stack.mmi == "brown" else x
-                side.prior, predicted = stack.predictor(
-                    context, keep, src_tokens.eq(stack.eos), quantized.codebook
-                )
-                side.predicted = quantized.logits[predicted]
+                causal = causal_mask(x.size(1), x) + mask
+                stack.predict_codes(side, context, causal, next_keep, following)
         return {"memory": streams, "memory_mask": mask, "side": side}
 
     def reorder_encoder_out(self, encoder_out: dict[str, Any], new_order: Tensor) -> dict[str, Any]:
@@ -98,18 +110,28 @@ class SQEncoder(FairseqEncoder):
 
 
 class SQDecoder(FairseqIncrementalDecoder):
-    """Decodes both streams; word logits come from the word stream."""
+    """Decodes both streams; word logits come from the word stream.
 
-    def __init__(self, cfg: SQTransformerConfig, dictionary, embedding: nn.Embedding):
+    Args:
+        cfg: the resolved configuration.
+        dictionary: the target's dictionary.
+        embedding: the target's word embeddings.
+        left_pad: whether ``prev_output_tokens`` may be padded on the left (``--left-pad-target``).
+    """
+
+    def __init__(
+        self,
+        cfg: SQTransformerConfig,
+        dictionary,
+        embedding: nn.Embedding,
+        left_pad: bool = False,
+    ):
         super().__init__(dictionary)
         self.stack = StreamStack(cfg, embedding, dictionary, decoder=True)
         self.longest = cfg.max_target_positions
-        self.predictor_stream = -1 if cfg.predictor_source == "word" else 0
+        self.left_pad = left_pad
         self.output = nn.Linear(cfg.encoder_embed_dim, len(dictionary), bias=False)
-        if cfg.untie_decoder_embeddings:
-            nn.init.normal_(self.output.weight, std=cfg.encoder_embed_dim**-0.5)
-        else:
-            self.output.weight = embedding.weight
+        self.output.weight = embedding.weight
 
     def forward(
         self,
@@ -141,17 +163,20 @@ class SQDecoder(FairseqIncrementalDecoder):
         assert encoder_out is not None
         stack = self.stack
         tokens, mask, caches = prev_output_tokens, None, self._caches(incremental_state)
-        positions = None if stack.positions is None else stack.positions(tokens, incremental_state)
         if caches is not None:
             tokens = tokens[:, -1:]
-        x = stack.embed(tokens)
+        embedded = stack.embed(tokens)
         keep = tokens.ne(stack.pad)
         if caches is None:
-            mask = causal_mask(x.size(1), x)
-            if not bool(keep[:, 0].all()):  # padding on the left is not hidden by the causal mask
-                mask = mask + padding_mask(keep, x.dtype)
-        quantized = stack.quantize(x, tokens, structural)
-        streams = stack.streams(x, quantized if stack.needs_codes(structural) else None, positions)
+            mask = causal_mask(tokens.size(1), embedded)
+            if self.left_pad:  # padding on the left is not hidden by the causal mask
+                mask = mask + padding_mask(keep, embedded.dtype)
+        x = stack.drop(embedded)
+        parts = [x]
+        if stack.needs_codes(structural):  # dropout is drawn anew, as in the published runs
+            assert stack.quantizer is not None
+            parts = [stack.quantizer.quantize(stack.drop(embedded), tokens).vectors, x]
+        streams = torch.stack(parts)
         memory, memory_mask = encoder_out["memory"], encoder_out["memory_mask"]
         memory_streams = memory[-streams.size(0) :]
         need_attention = need_attention or (caches is None and not self.training)
@@ -168,31 +193,25 @@ class SQDecoder(FairseqIncrementalDecoder):
             layers.append(streams)
         self._save(incremental_state, caches)
         side = None
-        if structural and quantized is not None:
-            following, next_keep = next_positions(keep)
+        if structural and stack.quantizer is not None:
+            x = stack.drop(embedded)  # a third draw, for the terms of the targets' codes
+            quantized = stack.quantizer.quantize(x, tokens)
+            following = next_positions(keep)
             side = SideOutputs(
                 embeddings=x,
                 keep=keep,
                 codes=quantized.codes,
+                vectors=quantized.raw,
                 posterior=quantized.logits,
                 codebook=quantized.codebook,
                 next_codes=quantized.codes.gather(1, following),
-                next_keep=next_keep,
-                final=streams,
+                next_keep=keep,
                 layers=layers,
             )
-            if stack.predictor is not None and stack.learns_codes:
+            if stack.predictor is not None:
                 context = quantized.vectors if stack.mmi == "brown" else x
-                side.prior, predicted = stack.predictor(
-                    context,
-                    keep,
-                    tokens.eq(stack.eos),
-                    quantized.codebook,
-                    memory[self.predictor_stream],
-                    memory_mask,
-                )
-                index = following.unsqueeze(-1).expand_as(quantized.logits)
-                side.predicted = quantized.logits.gather(1, index)[predicted]
+                causal = causal_mask(tokens.size(1), x) + padding_mask(keep, x.dtype)
+                stack.predict_codes(side, context, causal, keep, following, memory[-1], memory_mask)
         attention = None if weights is None else weights.mean(dim=1)
         extra = {"attn": [attention], "structural": side}
         features = streams[-1]
@@ -290,7 +309,8 @@ class SQTransformerModel(FairseqEncoderDecoderModel):
         else:
             target_embedding = build_embedding(target, dim)
         encoder = SQEncoder(resolved, source, source_embedding)
-        decoder = SQDecoder(resolved, target, target_embedding)
+        left_pad = bool(getattr(getattr(task, "cfg", None), "left_pad_target", False))
+        decoder = SQDecoder(resolved, target, target_embedding, left_pad)
         return cls(resolved, encoder, decoder)
 
     def forward(self, src_tokens, src_lengths, prev_output_tokens, structural=False, **kwargs):
@@ -336,8 +356,9 @@ class SQTransformerModel(FairseqEncoderDecoderModel):
 
     def assign_classes(self, source: Tensor, target: Tensor) -> None:
         """Fix the code of every type: ``(source types,)`` and ``(target types,)``, long."""
-        self.encoder.stack.freeze_codes(source)
-        self.decoder.stack.freeze_codes(target)
+        for stack, codes in ((self.encoder.stack, source), (self.decoder.stack, target)):
+            assert stack.quantizer is not None
+            stack.quantizer.freeze(codes)
 
     def update_codebooks(self, outputs: StructuralOutputs, count: bool = True) -> None:
         """Move the codebooks by EMA; called once per training step on every worker.
@@ -352,15 +373,6 @@ class SQTransformerModel(FairseqEncoderDecoderModel):
         ):
             assert stack.quantizer is not None
             stack.quantizer.update_ema(side.embeddings, side.codes, side.keep & count)
-
-    def set_num_updates(self, num_updates: int) -> None:
-        """Freeze the codes when their time has come."""
-        super().set_num_updates(num_updates)
-        if 0 < self.cfg.freeze_codes_after <= num_updates:
-            for name, stack in (("source", self.encoder.stack), ("target", self.decoder.stack)):
-                if stack.quantizer is not None and not stack.quantizer.frozen:
-                    stack.freeze_codes()
-                    logger.info("%s codes frozen at update %d", name, num_updates)
 
     def max_positions(self) -> tuple[int, int]:
         return self.encoder.max_positions(), self.decoder.max_positions()

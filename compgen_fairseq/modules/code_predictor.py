@@ -7,23 +7,20 @@ from torch import Tensor
 
 from compgen_fairseq.modules.transformer_layer import StreamLayer
 
-CONTEXTS = ("masked", "left")
-
 
 class CodePredictor(nn.Module):
     """Predicts codes from the codes (or words) around them (paper, section 3.1.2, appendix A.4).
 
-    Args:
-        layers, dim, ffn_dim, heads: sizes.
-        dropout: dropout of the layers.
-        context: ``"masked"``: bidirectional, one drawn position per sentence is replaced by the
-            [MASK] code and predicted. ``"left"``: every position is predicted from those before.
-        cross: the layers also attend to the encoder's output.
-        start: whether position 0 is predicted too, from a start vector (the [MASK] code). False
-            where the input is already shifted (the decoder's ``prev_output_tokens``).
+    Its layers are the model's own kind; its output layer is the codebook, with a bias.
 
-    Raises:
-        ValueError: on an unknown context.
+    Args:
+        layers: number of layers.
+        dim: width of the model.
+        ffn_dim: inner width of the FFN and of its gate.
+        heads: number of attention heads.
+        codes: number of classes, the [MASK] code among them where there is one.
+        dropout: dropout of the layers.
+        cross: the layers also attend to the encoder's output.
     """
 
     def __init__(
@@ -32,70 +29,45 @@ class CodePredictor(nn.Module):
         dim: int,
         ffn_dim: int,
         heads: int,
+        codes: int,
         dropout: float = 0.0,
-        context: str = "left",
         cross: bool = False,
-        start: bool = True,
     ):
         super().__init__()
-        if context not in CONTEXTS:
-            raise ValueError(f"the context is one of {', '.join(CONTEXTS)}, not {context!r}")
-        self.context = context
-        self.mask_code = nn.Parameter(F.normalize(torch.randn(dim), dim=-1)) if start else None
         self.layers = nn.ModuleList(
-            StreamLayer(
-                dim,
-                ffn_dim,
-                0,
-                heads,
-                dropout,
-                cross="own" if cross else "none",
-                ffn_residual="add",
-            )
+            StreamLayer(dim, ffn_dim, ffn_dim, heads, dropout, cross="own" if cross else "none")
             for _ in range(layers)
         )
+        self.bias = nn.Parameter(torch.zeros(codes))
 
     def forward(
         self,
         x: Tensor,
-        keep: Tensor,
-        eos: Tensor,
-        codebook: Tensor,
+        mask: Tensor,
+        where: Tensor,
+        vectors: Tensor,
         memory: Tensor | None = None,
         memory_mask: Tensor | None = None,
-    ) -> tuple[Tensor, Tensor]:
-        """Predict codes.
+    ) -> Tensor:
+        """Logits at some positions.
 
         Args:
-            x: code vectors of the sentence ``(batch, len, dim)``.
-            keep: non-pad positions ``(batch, len)``, bool.
-            eos: end-of-sentence positions, never masked, ``(batch, len)``, bool.
-            codebook: the output layer, ``(codes, dim)``.
+            x: the context's vectors ``(batch, len, dim)``.
+            mask: added to the self-attention's scores, ``(batch, 1, 1 or len, len)``.
+            where: the positions to predict from, ``(batch, len)``, bool.
+            vectors: the output layer, ``(codes, dim)``.
             memory: the encoder's output ``(batch, src_len, dim)``.
             memory_mask: ``(batch, 1, 1, src_len)``, added to the cross-attention's scores.
 
         Returns:
-            logits ``(predicted, codes)`` in float32 and the predicted positions ``(batch, len)``,
-            bool, in whose order the logits come.
+            ``(positions, codes)``, float32.
         """
-        if self.context == "masked":
-            assert self.mask_code is not None
-            predicted = draw_positions(keep & ~eos)
-            x = torch.where(predicted.unsqueeze(-1), self.mask_code.type_as(x), x)
-            mask = padding_mask(keep, x.dtype)
-        else:
-            predicted = keep
-            if self.mask_code is not None:
-                x = torch.cat([torch.zeros_like(x[:, :1]), x[:, :-1]], dim=1)
-                first = keep & ~F.pad(keep, (1, 0))[:, :-1]
-                x = torch.where(first.unsqueeze(-1), self.mask_code.type_as(x), x)
-            mask = causal_mask(x.size(1), x) + padding_mask(keep, x.dtype)
         streams = x.unsqueeze(0)
         source = None if memory is None else memory.unsqueeze(0)
         for layer in self.layers:
             streams, _ = layer(streams, mask, source, memory_mask)
         with torch.autocast(x.device.type, enabled=False):
-            return F.linear(streams[0][predicted].float(), codebook), predicted
+            return F.linear(streams[0][where].float(), vectors, self.bias.float())
 
 
 def draw_positions(candidates: Tensor) -> Tensor:

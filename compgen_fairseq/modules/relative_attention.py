@@ -18,6 +18,9 @@ class RelativePositions(nn.Module):
         head_dim: width of one head.
         max_distance: distances are clipped to ``[-max_distance, max_distance]``.
         dropout: dropout on the looked-up embeddings.
+
+    The tables start at N(0, 1), so that positions count as much as contents from the first update
+    on (as in the published runs).
     """
 
     def __init__(self, head_dim: int, max_distance: int = 20, dropout: float = 0.0):
@@ -26,8 +29,8 @@ class RelativePositions(nn.Module):
         self.dropout = dropout
         self.keys = nn.Parameter(torch.empty(2 * max_distance + 1, head_dim))
         self.values = nn.Parameter(torch.empty(2 * max_distance + 1, head_dim))
-        nn.init.xavier_uniform_(self.keys)
-        nn.init.xavier_uniform_(self.values)
+        nn.init.normal_(self.keys)
+        nn.init.normal_(self.values)
 
     def forward(self, query_len: int, key_len: int) -> tuple[Tensor, Tensor]:
         """Embeddings of every (query, key) pair; the queries are the last ``query_len`` positions.

@@ -1,6 +1,6 @@
 """What a model hands to the structural criterion besides its word logits."""
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 from torch import Tensor
 
@@ -17,14 +17,15 @@ class SideOutputs:
     embeddings: Tensor  # (B, T, D): scaled word embeddings after dropout
     keep: Tensor  # (B, T) bool: non-pad positions
     codes: Tensor  # (B, T) long
+    vectors: Tensor  # (B, T, D): the codes' vectors
     posterior: Tensor  # (B, T, K): logits of q(z|x)
     codebook: Tensor  # (K, D)
     next_codes: Tensor  # (B, T) long: code of the token that follows each position
     next_keep: Tensor  # (B, T) bool: positions that have a next token
-    final: Tensor  # (streams, B, T, D): the last layer's output
-    prior: Tensor | None = None  # (N, K): logits of p(z|context)
+    layers: list[Tensor]  # each (streams, B, T, D): every layer's output
+    prior: Tensor | None = None  # (N, K (+ 1)): logits of p(z|context)
     predicted: Tensor | None = None  # (N, K): logits of q(z|x) of the tokens that p predicts
-    layers: list[Tensor] = field(default_factory=list)  # each (streams, B, T, D)
+    marginal: Tensor | None = None  # (B, T) bool: positions whose q(z|x) are averaged for H(Z)
 
 
 @dataclass

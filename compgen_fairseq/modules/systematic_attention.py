@@ -62,8 +62,7 @@ class SystematicAttention(nn.Module):
             nn.init.xavier_uniform_(part, gain=2**-0.5)
         nn.init.xavier_uniform_(self.v_proj.weight, gain=2**-0.5)
         nn.init.xavier_uniform_(self.out_proj.weight)
-        for linear in (self.qk_proj, self.v_proj, self.out_proj):
-            nn.init.zeros_(linear.bias)
+        nn.init.zeros_(self.out_proj.bias)  # the others keep nn.Linear's biases, as published
 
     def _heads(self, x: Tensor) -> Tensor:
         """``(streams, batch, len, dim)`` -> ``(batch, heads, len, streams * head_dim)`` when the

@@ -11,21 +11,17 @@ from compgen_fairseq.modules.systematic_attention import Cache, SystematicAttent
 
 
 class FeedForward(nn.Module):
-    """The FFN sublayer with its residual and LayerNorm.
+    """The FFN sublayer with its highway gate and LayerNorm.
 
-    With ``residual="highway"``: ``g = sigmoid(FFN_g(r))``, ``LN(r * g + FFN(r) * (1 - g))``,
-    where ``FFN_g`` is a second two-layer network; with ``"add"``: ``LN(r + FFN(r))``.
+    ``LN(x * g + FFN(x) * (1 - g))`` with ``g = sigmoid(FFN_g(x))``, a second two-layer network
+    (the backbone of the published runs, baseline included). Weights start as ``nn.Linear``'s.
 
     Args:
         dim: width of the model.
         ffn_dim: inner width of the FFN.
         gate_dim: inner width of the gate's network.
-        dropout: dropout on the FFN's output.
-        activation_dropout: dropout after the ReLU.
-        residual: ``"highway"`` or ``"add"``.
-
-    Raises:
-        ValueError: on another ``residual``.
+        dropout: dropout on the FFN's output and on the gate's hidden layer.
+        activation_dropout: dropout after the FFN's ReLU.
     """
 
     def __init__(
@@ -35,38 +31,23 @@ class FeedForward(nn.Module):
         gate_dim: int,
         dropout: float = 0.0,
         activation_dropout: float = 0.0,
-        residual: str = "highway",
     ):
         super().__init__()
-        if residual not in ("highway", "add"):
-            raise ValueError(f"the FFN's residual is 'highway' or 'add', not {residual!r}")
-        self.ffn_dim = ffn_dim
-        self.gate_dim = gate_dim if residual == "highway" else 0
+        self.widths = [ffn_dim, gate_dim]
         self.dropout = dropout
         self.activation_dropout = activation_dropout
-        self.inner = nn.Linear(dim, ffn_dim + self.gate_dim)  # both networks' first layers
+        self.inner = nn.Linear(dim, ffn_dim + gate_dim)  # both networks' first layers
         self.outer = nn.Linear(ffn_dim, dim)
-        self.gate = nn.Linear(gate_dim, dim) if self.gate_dim else None
+        self.gate = nn.Linear(gate_dim, dim)
         self.norm = nn.LayerNorm(dim)
-        for part in self.inner.weight.split([w for w in (ffn_dim, self.gate_dim) if w]):
-            nn.init.xavier_uniform_(part)
-        nn.init.zeros_(self.inner.bias)
-        nn.init.xavier_uniform_(self.outer.weight)
-        nn.init.zeros_(self.outer.bias)
-        if self.gate is not None:
-            nn.init.xavier_uniform_(self.gate.weight)
-            nn.init.zeros_(self.gate.bias)
 
     def forward(self, x: Tensor) -> Tensor:
         """``(..., dim)`` -> ``(..., dim)``."""
-        inner = apply_dropout(F.relu(self.inner(x)), self.activation_dropout, self.training)
-        if self.gate is None:
-            out = apply_dropout(self.outer(inner), self.dropout, self.training)
-            return self.norm(x + out)
-        hidden, gate_hidden = inner.split([self.ffn_dim, self.gate_dim], dim=-1)
+        hidden, gate_hidden = F.relu(self.inner(x)).split(self.widths, dim=-1)
+        hidden = apply_dropout(hidden, self.activation_dropout, self.training)
         out = apply_dropout(self.outer(hidden), self.dropout, self.training)
-        gate = torch.sigmoid(self.gate(gate_hidden))
-        return self.norm(torch.lerp(out, x, gate))
+        gate_hidden = apply_dropout(gate_hidden, self.dropout, self.training)
+        return self.norm(torch.lerp(out, x, torch.sigmoid(self.gate(gate_hidden))))
 
 
 class StreamLayer(nn.Module):
@@ -75,12 +56,10 @@ class StreamLayer(nn.Module):
     Args:
         dim, ffn_dim, gate_dim, heads: sizes.
         dropout, attention_dropout, activation_dropout: probabilities.
-        relative: build relative positions with this maximal distance; None for none.
         shared_weights: SAL's self-attention (queries and keys from the code stream).
         cross: ``"none"`` (an encoder's layer), ``"own"`` (each stream queries its own stream of
             the encoder: SRL, plain, and SAL as in the paper's appendix A.5) or ``"shared"`` (the
             code stream queries the encoder's word stream once, for both residuals).
-        ffn_residual: ``"highway"`` or ``"add"``.
     """
 
     def __init__(
@@ -92,15 +71,13 @@ class StreamLayer(nn.Module):
         dropout: float = 0.0,
         attention_dropout: float = 0.0,
         activation_dropout: float = 0.0,
-        relative: int | None = 20,
         shared_weights: bool = False,
         cross: str = "none",
-        ffn_residual: str = "highway",
     ):
         super().__init__()
         self.dropout = dropout
         self.cross = cross
-        positions = None if relative is None else RelativePositions(dim // heads, relative, dropout)
+        positions = RelativePositions(dim // heads, dropout=dropout)
         self.self_attn = SystematicAttention(
             dim, heads, attention_dropout, shared_weights, positions
         )
@@ -108,7 +85,7 @@ class StreamLayer(nn.Module):
         if cross != "none":
             self.cross_attn = SystematicAttention(dim, heads, attention_dropout)
             self.cross_attn_norm = nn.LayerNorm(dim)
-        self.ffn = FeedForward(dim, ffn_dim, gate_dim, dropout, activation_dropout, ffn_residual)
+        self.ffn = FeedForward(dim, ffn_dim, gate_dim, dropout, activation_dropout)
 
     def forward(
         self,

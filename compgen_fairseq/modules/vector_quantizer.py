@@ -15,14 +15,16 @@ class Quantized(NamedTuple):
 
     codes: Tensor  # (batch, len), long
     logits: Tensor  # (batch, len, codes), float32: unnormalised log q(z|x)
-    vectors: Tensor  # (batch, len, dim): the code embeddings
+    vectors: Tensor  # (batch, len, dim): the code embeddings of the code stream
+    raw: Tensor  # (batch, len, dim): the same; the gradient goes to the codebook
     codebook: Tensor  # (codes, dim), float32
+    mask_code: Tensor  # (dim,), float32; meaningless where there is no [MASK] code
 
 
-def code_logits(x: Tensor, codebook: Tensor, similarity: str = "distance", sharpness: float = 1.0):
+def code_logits(x: Tensor, codebook: Tensor, similarity: str = "distance") -> Tensor:
     """Unnormalised log-probabilities of each code, in float32.
 
-    ``"distance"``: ``-|x - c|^2``; ``"cosine"``: ``cos(x, c)``; both times ``sharpness``.
+    ``"distance"``: ``-|x - c|^2``; ``"cosine"``: ``cos(x, c)``.
 
     Args:
         x: ``(..., dim)``.
@@ -34,11 +36,9 @@ def code_logits(x: Tensor, codebook: Tensor, similarity: str = "distance", sharp
     with torch.autocast(x.device.type, enabled=False):
         x, codebook = x.float(), codebook.float()
         if similarity == "cosine":
-            logits = F.linear(F.normalize(x, dim=-1), F.normalize(codebook, dim=-1))
-        else:
-            squares = codebook.square().sum(-1)
-            logits = 2 * F.linear(x, codebook) - squares - x.square().sum(-1, keepdim=True)
-        return logits if sharpness == 1.0 else logits * sharpness
+            return F.linear(F.normalize(x, dim=-1), F.normalize(codebook, dim=-1))
+        squares = codebook.square().sum(-1)
+        return 2 * F.linear(x, codebook) - squares - x.square().sum(-1, keepdim=True)
 
 
 class VectorQuantizer(nn.Module):
@@ -56,10 +56,10 @@ class VectorQuantizer(nn.Module):
             of every type once the codes are frozen.
         similarity: ``"distance"`` (negative squared Euclidean distance; what the published
             figures were made with) or ``"cosine"`` (as the paper's appendix A.4 says).
-        sharpness: factor on the similarities in the posterior q(z|x).
         ema_decay: decay of the moving average of the embeddings of each code; 1 for none.
         straight_through: pass the gradient of the code vectors to the embeddings; otherwise it
             goes to the codebook.
+        mask_code: keep one vector more, the [MASK] code, which no token is quantized to.
 
     Raises:
         ValueError: on a bad number of codes, similarity or decay.
@@ -74,9 +74,9 @@ class VectorQuantizer(nn.Module):
         dim: int,
         num_types: int,
         similarity: str = "distance",
-        sharpness: float = 1.0,
         ema_decay: float = 1.0,
         straight_through: bool = False,
+        mask_code: bool = False,
     ):
         super().__init__()
         if num_codes < 2:
@@ -85,15 +85,16 @@ class VectorQuantizer(nn.Module):
             raise ValueError(f"similarity is one of {', '.join(SIMILARITIES)}, not {similarity!r}")
         if not 0 <= ema_decay <= 1:
             raise ValueError(f"the EMA decay lies between 0 and 1, not {ema_decay}")
+        self.num_codes = num_codes
         self.similarity = similarity
-        self.sharpness = sharpness
         self.ema_decay = ema_decay
         self.straight_through = straight_through
-        weight = torch.empty(num_codes, dim)
+        weight = torch.empty(num_codes + mask_code, dim)
         nn.init.kaiming_uniform_(weight)
         self.weight = nn.Parameter(F.normalize(weight, dim=-1))
-        self.register_buffer("ema_offset", torch.zeros(num_codes, dim))
+        self.register_buffer("ema_offset", torch.zeros_like(weight))
         self.register_buffer("type_codes", torch.full((num_types,), -1, dtype=torch.long))
+        self.frozen = False
 
     def _apply(self, fn, recurse=True):
         """Follow moves between devices, stay in float32."""
@@ -103,35 +104,50 @@ class VectorQuantizer(nn.Module):
         self.ema_offset = kept[1].to(self.ema_offset.device)
         return self
 
-    @property
-    def frozen(self) -> bool:
-        """Whether every type's code is fixed."""
-        return bool(self.type_codes[0] >= 0)
+    def _load_from_state_dict(self, *args, **kwargs):
+        """Notice frozen codes once, here: a look at the buffer in every step would make a GPU wait.
+
+        (Arguments and errors are PyTorch's.)
+        """
+        super()._load_from_state_dict(*args, **kwargs)
+        self.frozen = bool((self.type_codes >= 0).all())
+
+    def freeze(self, codes: Tensor) -> None:
+        """Fix the code of every type for good; ``codes`` is ``(types,)``, long."""
+        self.type_codes.copy_(codes)
+        self.frozen = True
+
+    def vectors(self) -> Tensor:
+        """The codes, and after them the [MASK] code where there is one, ``(codes (+ 1), dim)``."""
+        return self.weight + self.ema_offset
 
     def codebook(self) -> Tensor:
         """The codes, ``(codes, dim)``, float32."""
-        return self.weight + self.ema_offset
+        return self.vectors()[: self.num_codes]
 
-    def quantize(self, x: Tensor, tokens: Tensor, codebook: Tensor) -> Quantized:
+    def quantize(self, x: Tensor, tokens: Tensor) -> Quantized:
         """Replace each embedding by the nearest code; ties go to the lowest index.
 
         Args:
             x: embeddings ``(batch, len, dim)``.
             tokens: their types ``(batch, len)``; read only once the codes are frozen.
-            codebook: :meth:`codebook`, computed once per forward pass.
         """
-        logits = code_logits(x, codebook, self.similarity, self.sharpness)
+        vectors = self.vectors()
+        codebook = vectors[: self.num_codes]
+        logits = code_logits(x, codebook, self.similarity)
         codes = self.type_codes[tokens] if self.frozen else first_argmax(logits)
-        vectors = F.embedding(codes, codebook).type_as(x)
-        if self.straight_through:
-            vectors = StraightThrough.apply(vectors, x)
-        return Quantized(codes, logits, vectors, codebook)
+        raw = F.embedding(codes, codebook).type_as(x)
+        stream = StraightThrough.apply(raw, x) if self.straight_through else raw
+        return Quantized(codes, logits, stream, raw, codebook, vectors[-1])
 
     @torch.no_grad()
     def update_ema(self, x: Tensor, codes: Tensor, keep: Tensor) -> None:
-        """Move each used code towards the mean of its embeddings, ``c += (1 - decay)(mean - c)``.
+        """Move every code ``c`` towards a unit vector ``u``: ``c += (1 - decay)(u - c)``.
 
-        Counts and sums are added up over the data-parallel workers, so that replicas agree.
+        ``u`` has the direction of the mean of the code's L2-normalised embeddings, or, where the
+        step has none of them, of ``c`` itself (established from the authors' code; their padding
+        counts as embeddings of length 0). Sums are added up over the data-parallel workers, so
+        that replicas agree.
 
         Args:
             x: embeddings ``(batch, len, dim)``.
@@ -140,17 +156,17 @@ class VectorQuantizer(nn.Module):
         """
         if self.ema_decay == 1:
             return
-        num_codes = self.weight.size(0)
-        weights = F.one_hot(codes, num_codes).float() * keep.unsqueeze(-1)
-        weights = weights.view(-1, num_codes).t()
-        sums = weights @ x.detach().float().reshape(-1, x.size(-1))
-        counts = weights.sum(1, keepdim=True)
+        current = self.vectors()
+        members = F.one_hot(codes, len(current)).float() * keep.unsqueeze(-1)
+        members = members.flatten(0, 1).t()  # (codes (+ 1), tokens)
+        sums = members @ F.normalize(x.detach().float(), dim=-1).flatten(0, 1)
+        counts = members.sum(1, keepdim=True)
         if torch.distributed.is_available() and torch.distributed.is_initialized():
             packed = torch.cat([sums, counts], dim=1)
             torch.distributed.all_reduce(packed)
             sums, counts = packed.split([sums.size(1), 1], dim=1)
-        moved = (sums / counts.clamp(min=1) - self.codebook()) * (1 - self.ema_decay)
-        self.ema_offset.add_(moved * (counts > 0))
+        target = F.normalize(torch.where(counts > 0, sums, current), dim=-1)
+        self.ema_offset.add_((target - current) * (1 - self.ema_decay))
 
 
 class StraightThrough(torch.autograd.Function):
