@@ -166,7 +166,8 @@ class VectorQuantizer(nn.Module):
             torch.distributed.all_reduce(packed)
             sums, counts = packed.split([sums.size(1), 1], dim=1)
         target = F.normalize(torch.where(counts > 0, sums, current), dim=-1)
-        self.ema_offset.add_((target - current) * (1 - self.ema_decay))
+        moved = (target - current) * (1 - self.ema_decay)
+        self.ema_offset.add_(moved * counts.any())  # a dummy batch counts for nothing
 
 
 class StraightThrough(torch.autograd.Function):

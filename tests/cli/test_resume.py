@@ -22,8 +22,9 @@ PROTOTYPES = ["--arch", "proto_transformer", *STACKS, "--decoder-embed-dim", 16]
 PROTOTYPES += ["--prototypes-per-token", 2, "--prototype-min-count", 5, "--weight-decay", 0.1]
 STAGE_1 = ["--prototype-stage1-epochs", 1]
 TRANSLATORS = {
-    "sal": ["--arch", "sq_transformer_scan", *SQ, "--ema-decay", 0.9],
-    "srl": ["--arch", "sq_transformer_cogs", *SQ, "--freeze-codes-after", 12],
+    "sal": ["--arch", "sq_transformer_scan", *SQ],
+    "sal-brown": ["--arch", "sq_transformer_scan", *SQ, "--code-classes", "brown"],
+    "srl": ["--arch", "sq_transformer_cogs", *SQ],
     "plain": ["--arch", "sq_transformer_scan", *SQ, "--attention", "plain"],
     "syntactic": [
         *("--arch", "syntactic_attention_scan", "--encoder-embed-dim", 12, "--semantic-dim", 8),

@@ -24,7 +24,8 @@ def side(**changed) -> SideOutputs:
         "codebook": CODEBOOK,
         "next_codes": torch.tensor([[1, 0], [0, 1]]),
         "next_keep": KEEP,
-        "final": embeddings[None],
+        "layers": [embeddings[None]],
+        "vectors": CODEBOOK[torch.tensor([[0, 1], [0, 1]])],
     }
     return SideOutputs(**{**values, **changed})
 
@@ -67,11 +68,11 @@ def test_cross_entropy_of_posterior_and_prior_by_hand():
 def test_commitment_by_hand():
     # squared distances (1, 1), (2, 1)-(2, 0), (0, 3): 2, 1, 9, each halved: the width is 2
     embeddings = side().embeddings.requires_grad_()
-    codebook = CODEBOOK.clone().requires_grad_()
-    total, number = terms.commitment(side(embeddings=embeddings, codebook=codebook))
+    vectors = side().vectors.requires_grad_()
+    total, number = terms.commitment(side(embeddings=embeddings, vectors=vectors))
     assert (total.item(), number.item()) == (6.0, 3)
     total.backward()
-    assert codebook.grad is None  # the code is held fixed
+    assert vectors.grad is None  # the code is held fixed
     expected = torch.tensor([[[1.0, 1.0], [0.0, 1.0]], [[0.0, 3.0], [0.0, 0.0]]])
     torch.testing.assert_close(embeddings.grad, expected)
 
@@ -84,7 +85,7 @@ def test_code_prediction_by_hand(code_stream):
     other = torch.full_like(read, 5.0)
     codebook = CODEBOOK.clone().requires_grad_()
     final = torch.stack([read, other] if code_stream else [other, read])
-    total, number = terms.code_prediction(side(final=final, codebook=codebook), code_stream)
+    total, number = terms.code_prediction(side(layers=[final], codebook=codebook), code_stream)
     assert number == 3
     assert total.item() == pytest.approx(log(2) + 4 + 2 * log(1 + exp(-4)))
     total.backward()
@@ -94,7 +95,7 @@ def test_code_prediction_by_hand(code_stream):
 def test_code_prediction_counts_only_positions_with_a_next_token():
     final = torch.tensor([[[1.0, 0.0], [2.0, 0.0]], [[0.0, 0.0], [99.0, 99.0]]])[None]
     next_keep = torch.tensor([[True, False], [False, False]])
-    total, number = terms.code_prediction(side(final=final, next_keep=next_keep), False)
+    total, number = terms.code_prediction(side(layers=[final], next_keep=next_keep), False)
     assert (total.item(), number.item()) == (pytest.approx(log(2)), 1)
 
 
@@ -103,12 +104,12 @@ def test_code_attraction_by_hand():
     read = torch.tensor([[[1.5, 1.0], [0.0, 1.0]], [[-1.0, 0.0], [99.0, 99.0]]])
     codebook = CODEBOOK.clone().requires_grad_()
     final = torch.stack([torch.zeros_like(read), read]).requires_grad_()
-    total, number = terms.code_attraction(side(final=final, codebook=codebook), False)
+    total, number = terms.code_attraction(side(layers=[final], codebook=codebook), False)
     assert (total.item(), number.item()) == (1.625, 3)
     total.backward()
     assert codebook.grad is None
     torch.testing.assert_close(final.grad[1, 0, 0], torch.tensor([-0.5, 1.0]))
-    on_codes = terms.code_attraction(side(final=final, codebook=codebook), True)
+    on_codes = terms.code_attraction(side(layers=[final], codebook=codebook), True)
     assert on_codes[0].item() == 0.0  # the code stream lies on code 0
 
 
@@ -128,7 +129,7 @@ def test_srl_mse_by_hand():
 def test_half_precision_is_summed_in_float32():
     words = torch.full((1, 300, 2), 16.0, dtype=torch.bfloat16)
     keep = torch.ones(1, 300, dtype=torch.bool)
-    made = side(embeddings=words, codes=torch.zeros(1, 300, dtype=torch.long), keep=keep)
+    made = side(embeddings=words, vectors=torch.zeros_like(words), keep=keep)
     layers = [torch.stack([torch.zeros_like(words), words])]
     for total, _ in (terms.commitment(made), terms.srl_mse(side(layers=layers, keep=keep))):
         assert total.item() == 300 * 256

@@ -162,7 +162,7 @@ def test_beam_search_scores_equal_teacher_forcing(variant):
     model.decoder.output.register_forward_hook(lambda module, args, logits: logits + ends_sooner)
     sample = batch([*LENGTHS[:2], (4, 1), (3, 1), *LENGTHS[2:]])
     search = SequenceGenerator([model], TASK.target_dictionary, beam_size=5, max_len_b=7)
-    for ends_sooner[EOS] in (1.0, 1.5, 2.0, 2.5, 3.0):
+    for ends_sooner[EOS] in (1.0, 3.0, 5.0, 7.0):
         for row, beam in enumerate(search.generate([model], sample)):
             assert len(beam) == 5
             tokens = collate_tokens([found["tokens"] for found in beam], PAD)

@@ -1,9 +1,14 @@
-"""What the prior sees, what it predicts, and what it must not see."""
+"""What the prior sees and what it must not see."""
 
 import pytest
 import torch
 
-from compgen_fairseq.modules.code_predictor import CodePredictor, causal_mask, padding_mask
+from compgen_fairseq.modules.code_predictor import (
+    CodePredictor,
+    causal_mask,
+    draw_positions,
+    padding_mask,
+)
 
 DIM, HEADS, CODES = 8, 2, 4
 # left and right padding; the last position of each sentence is its end
@@ -18,118 +23,74 @@ def seed():
 
 
 def predictor(**options) -> CodePredictor:
-    return CodePredictor(2, DIM, 12, HEADS, **options).eval()
+    made = CodePredictor(2, DIM, 12, HEADS, CODES, **options).eval()
+    torch.nn.init.normal_(made.bias)
+    return made
 
 
-def codes() -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
-    """A codebook, the sentences' codes, and their vectors."""
+def codebook_and_vectors() -> tuple[torch.Tensor, torch.Tensor]:
+    """A codebook, and the vectors of the sentences' codes."""
     codebook = torch.randn(CODES, DIM)
-    drawn = torch.randint(CODES, KEEP.shape)
-    return codebook, drawn, codebook[drawn]
+    return codebook, codebook[torch.randint(CODES, KEEP.shape)]
 
 
-def test_masks_one_drawn_token_of_each_sentence_and_never_its_end():
-    made, (codebook, _, x) = predictor(context="masked"), codes()
+def test_draws_one_token_of_each_sentence_and_never_its_end():
     seen = torch.zeros_like(KEEP)
     for _ in range(60):
-        logits, predicted = made(x, KEEP, EOS, codebook)
-        assert predicted.sum(1).tolist() == [1, 1, 1, 0]  # a bare end has nothing to mask
-        assert logits.shape == (3, CODES)
-        seen |= predicted
+        drawn = draw_positions(KEEP & ~EOS)
+        assert drawn.sum(1).tolist() == [1, 1, 1, 0]  # a bare end has nothing to draw
+        seen |= drawn
     assert torch.equal(seen, KEEP & ~EOS)
 
 
-def test_the_masked_code_does_not_leak():
-    made, (codebook, drawn, x) = predictor(context="masked"), codes()
-    torch.manual_seed(5)
-    logits, predicted = made(x, KEEP, EOS, codebook)
-    for shift in range(1, CODES):
-        other = torch.where(predicted, (drawn + shift) % CODES, drawn)
-        torch.manual_seed(5)
-        again, _ = made(codebook[other], KEEP, EOS, codebook)
-        assert torch.equal(again, logits)
-    # the codes around it are seen, on both sides; those of padding are not
-    torch.manual_seed(5)
-    again, _ = made(torch.where(KEEP.unsqueeze(-1), x, 99.0), KEEP, EOS, codebook)
+def test_every_sentence_sees_itself_and_no_padding():
+    made, (codebook, x) = predictor(), codebook_and_vectors()
+    where = draw_positions(KEEP)
+    mask = padding_mask(KEEP, x.dtype)
+    logits = made(x, mask, where, codebook)
+    assert logits.shape == (4, CODES)
+    again = made(torch.where(KEEP.unsqueeze(-1), x, 99.0), mask, where, codebook)
     torch.testing.assert_close(again, logits)
-    row, column = predicted.nonzero()[0].tolist()
-    for neighbour in set(range(5)) - {column}:
+    for neighbour in range(5):
         changed = x.clone()
-        changed[row, neighbour] += 1.0
-        torch.manual_seed(5)
-        again, _ = made(changed, KEEP, EOS, codebook)
+        changed[0, neighbour] += torch.randn(DIM)
+        again = made(changed, mask, where, codebook)
         assert not torch.allclose(again[0], logits[0], atol=1e-4)
         assert torch.equal(again[1:], logits[1:])
 
 
-@pytest.mark.parametrize("start", [True, False])
-def test_left_context_sees_only_the_left(start):
-    made, (codebook, _, x) = predictor(context="left", start=start), codes()
-
-    def by_position(x):
-        logits, predicted = made(x, KEEP, EOS, codebook)
-        assert torch.equal(predicted, KEEP)
-        return torch.full((*KEEP.shape, CODES), torch.nan).masked_scatter(
-            predicted.unsqueeze(-1), logits
-        )
-
-    logits = by_position(x)
-    for j in range(5):
-        changed = x.clone()
-        changed[:, j] += 1.0
-        again = by_position(changed)
-        first = j + 1 if start else j  # with a start vector position j predicts itself
-        kept = KEEP[:, :first]
-        assert torch.equal(again[:, :first][kept], logits[:, :first][kept])
-        for row in range(2):  # the positions after it do see it, unless it is padding
-            later = KEEP[row, first:]
-            if later.any():
-                same = torch.allclose(
-                    again[row, first:][later], logits[row, first:][later], atol=1e-4
-                )
-                assert same == (not KEEP[row, j])
-
-
-def test_left_context_does_not_depend_on_padding():
-    made, (codebook, _, x) = predictor(context="left"), codes()
-    logits, predicted = made(x, KEEP, EOS, codebook)
-    rows = predicted.nonzero()[:, 0]
-    for row, keep in enumerate(KEEP):
-        alone, _ = made(
-            x[row : row + 1, keep], keep[None, keep], EOS[row : row + 1, keep], codebook
-        )
-        torch.testing.assert_close(alone, logits[rows == row])
-
-
 def test_cross_attention_reads_the_unpadded_memory():
-    made, (codebook, _, x) = predictor(cross=True, start=False), codes()
+    made, (codebook, x) = predictor(cross=True), codebook_and_vectors()
     memory, seen = torch.randn(4, 3, DIM), torch.ones(4, 3, dtype=torch.bool)
     seen[:, 0] = False
 
     def logits(memory):
-        return made(x, KEEP, EOS, codebook, memory, padding_mask(seen, x.dtype))[0]
+        mask = padding_mask(KEEP, x.dtype)
+        return made(x, mask, KEEP, codebook, memory, padding_mask(seen, x.dtype))
 
     plain = logits(memory)
     hidden, visible = memory.clone(), memory.clone()
     hidden[:, 0] += 1.0
-    visible[:, 1] += 1.0
+    visible[:, 1] += torch.randn(DIM)
     assert torch.equal(logits(hidden), plain)
     assert not torch.allclose(logits(visible), plain, atol=1e-4)
 
 
-def test_the_output_layer_is_the_codebook():
-    made, (codebook, _, x) = predictor(), codes()
-    logits, _ = made(x, KEEP, EOS, codebook)
-    doubled, _ = made(x, KEEP, EOS, 2 * codebook)
-    torch.testing.assert_close(doubled, 2 * logits)
+def test_the_output_layer_is_the_codebook_with_a_bias():
+    made, (codebook, x) = predictor(), codebook_and_vectors()
+    mask = padding_mask(KEEP, x.dtype)
+    logits = made(x, mask, KEEP, codebook)
+    doubled = made(x, mask, KEEP, 2 * codebook)
+    torch.testing.assert_close(doubled - made.bias, 2 * (logits - made.bias))
     codebook.requires_grad_()
-    made(x, KEEP, EOS, codebook)[0].logsumexp(-1).sum().backward()
+    made(x, mask, KEEP, codebook).logsumexp(-1).sum().backward()
     assert codebook.grad.abs().sum() > 0
 
 
 def test_logits_are_float32_in_half_precision():
-    made, (codebook, _, x) = predictor().to(torch.bfloat16), codes()
-    logits, _ = made(x.to(torch.bfloat16), KEEP, EOS, codebook)
+    made, (codebook, x) = predictor().to(torch.bfloat16), codebook_and_vectors()
+    mask = padding_mask(KEEP, torch.bfloat16)
+    logits = made(x.to(torch.bfloat16), mask, KEEP, codebook)
     assert logits.dtype == torch.float32 and logits.isfinite().all()
 
 
@@ -140,8 +101,3 @@ def test_masks_hide_what_they_should():
         for i in range(5):
             for j in range(5):
                 assert hidden[row, 0, i, j] == (j > i or not KEEP[row, j])
-
-
-def test_an_unknown_context_is_refused():
-    with pytest.raises(ValueError, match="one of masked, left, not 'right'"):
-        predictor(context="right")

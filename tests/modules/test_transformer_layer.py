@@ -39,20 +39,20 @@ def test_highway_equals_the_formula():
     torch.testing.assert_close(ffn(r), normed(f))
 
 
-def test_add_equals_the_formula():
-    ffn, r = scrambled(FeedForward(DIM, FFN, GATE, residual="add")), torch.randn(2, 3, DIM)
-    assert ffn.inner.out_features == FFN and ffn.gate is None
-    f = F.relu(ffn.inner(r)) @ ffn.outer.weight.T + ffn.outer.bias
-    torch.testing.assert_close(ffn(r), normed(r + f))
-
-
-def test_unknown_residual_is_refused():
-    with pytest.raises(ValueError, match="'highway' or 'add', not 'none'"):
-        FeedForward(DIM, FFN, GATE, residual="none")
+def test_dropout_on_the_gates_hidden_layer():
+    ffn, x = FeedForward(DIM, FFN, GATE, dropout=0.5), torch.randn(2, 3, DIM)
+    seen = []
+    ffn.gate.register_forward_pre_hook(lambda _, args: seen.append(args[0]))
+    for _ in range(2):
+        ffn(x)
+    assert not torch.equal(*seen)
+    hidden = F.relu(ffn.inner(x))[..., FFN:]
+    kept = seen[0] != 0
+    torch.testing.assert_close(seen[0][kept], 2 * hidden[kept])
 
 
 def layer(**options) -> StreamLayer:
-    return scrambled(StreamLayer(DIM, FFN, GATE, HEADS, relative=4, **options))
+    return scrambled(StreamLayer(DIM, FFN, GATE, HEADS, **options))
 
 
 def test_every_sublayer_ends_with_its_norm():

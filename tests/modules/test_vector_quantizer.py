@@ -16,20 +16,19 @@ def quantizer(codes=CODES, num_types=5, **options) -> VectorQuantizer:
 
 def quantize(made, x, tokens=None):
     tokens = torch.zeros(x.shape[:2], dtype=torch.long) if tokens is None else tokens
-    return made.quantize(x, tokens, made.codebook())
+    return made.quantize(x, tokens)
 
 
 def test_distances_by_hand():
     x = torch.tensor([[1.0, 0.0], [2.0, 2.0]])
     expected = torch.tensor([[-1.0, -4.0, -17.0], [-8.0, -5.0, -8.0]])
     assert torch.equal(code_logits(x, CODES), expected)
-    assert torch.equal(code_logits(x, CODES, sharpness=0.5), expected / 2)
 
 
 def test_cosines_by_hand():
     codes = torch.tensor([[2.0, 0.0], [0.0, 3.0], [-1.0, 0.0], [0.6, 0.8]])
-    logits = code_logits(torch.tensor([[5.0, 0.0]]), codes, "cosine", sharpness=5.0)
-    torch.testing.assert_close(logits, torch.tensor([[5.0, 0.0, -5.0, 3.0]]))
+    logits = code_logits(torch.tensor([[5.0, 0.0]]), codes, "cosine")
+    torch.testing.assert_close(logits, torch.tensor([[1.0, 0.0, -1.0, 0.6]]))
 
 
 def test_the_nearest_code_replaces_the_embedding():
@@ -58,8 +57,11 @@ def test_the_gradient_goes_to_the_embeddings_or_to_the_codes(straight_through):
     torch.testing.assert_close(found.vectors, CODES[[0, 1, 1]].unsqueeze(0))
     upstream = torch.tensor([[[1.0, 2.0], [3.0, 4.0], [5.0, 6.0]]])
     to_x, to_codes = torch.autograd.grad(
-        (found.vectors * upstream).sum(), (x, made.weight), allow_unused=True
+        (found.vectors * upstream).sum(), (x, made.weight), allow_unused=True, retain_graph=True
     )
+    assert torch.equal(found.raw, found.vectors)
+    (raw,) = torch.autograd.grad((found.raw * upstream).sum(), made.weight)
+    assert torch.equal(raw, torch.tensor([[1.0, 2.0], [8.0, 10.0], [0.0, 0.0]]))
     if straight_through:
         assert torch.equal(to_x, upstream)
         assert to_codes is None
@@ -71,17 +73,28 @@ def test_the_gradient_goes_to_the_embeddings_or_to_the_codes(straight_through):
 def test_moving_average_by_hand():
     made = quantizer(ema_decay=0.75)
     x = torch.tensor(
-        [[[1.0, 2.0], [3.0, 2.0], [90.0, 90.0]], [[5.0, 4.0], [70.0, 70.0], [7.0, 7.0]]]
+        [[[3.0, 4.0], [0.0, 2.0], [90.0, 90.0]], [[-5.0, 0.0], [70.0, 70.0], [-7.0, 0.0]]]
     )
     codes = torch.tensor([[0, 0, 0], [1, 2, 1]])
     keep = torch.tensor([[True, True, False], [True, False, True]])
     made.update_ema(x, codes, keep)
-    # code 0: a quarter of the way from (0, 0) to the mean (2, 2); 1: from (3, 0) to (6, 5.5)
-    expected = torch.tensor([[0.5, 0.5], [3.75, 1.375], [0.0, 4.0]])
+    # directions (0.6, 0.8) + (0, 1) and twice (-1, 0); code 2, without tokens: its own, (0, 1)
+    unit = torch.tensor([0.6, 1.8]) / (0.6**2 + 1.8**2) ** 0.5
+    expected = torch.stack([unit / 4, torch.tensor([2.0, 0.0]), torch.tensor([0.0, 3.25])])
     torch.testing.assert_close(made.codebook().detach(), expected)
     assert torch.equal(made.weight.data, CODES)  # the optimizer's part stays
     made.update_ema(x, codes, keep)
-    torch.testing.assert_close(made.codebook()[0].detach(), torch.tensor([0.875, 0.875]))
+    torch.testing.assert_close(made.codebook()[0].detach(), unit * 7 / 16)
+
+
+def test_the_mask_code_is_averaged_too_and_no_token_has_it():
+    made = VectorQuantizer(2, 2, 5, ema_decay=0.5, mask_code=True)
+    made.weight.data.copy_(CODES)
+    found = quantize(made, torch.tensor([[[0.0, 4.0]]]))
+    assert found.logits.size(-1) == 2 and found.codes.item() == 0
+    assert torch.equal(found.mask_code, CODES[2]) and torch.equal(found.codebook, CODES[:2])
+    made.update_ema(torch.ones(1, 1, 2), found.codes, torch.tensor([[True]]))
+    torch.testing.assert_close(made.vectors()[2].detach(), torch.tensor([0.0, 2.5]))
 
 
 def test_no_moving_average_with_decay_1_or_without_tokens():
@@ -96,7 +109,7 @@ def test_frozen_codes_follow_the_type_and_survive_saving():
     made = quantizer()
     x, tokens = torch.tensor([[[1.0, 0.0], [1.0, 0.0]]]), torch.tensor([[3, 4]])
     assert not made.frozen
-    made.type_codes.copy_(torch.tensor([0, 0, 0, 2, 1]))
+    made.freeze(torch.tensor([0, 0, 0, 2, 1]))
     copy = quantizer()
     copy.load_state_dict(made.state_dict())
     for frozen in (made, copy):
