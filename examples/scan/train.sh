@@ -15,7 +15,7 @@ source "$(dirname "${BASH_SOURCE[0]}")/../recipe.sh"
 
 selection=(
     --eval-exact-match --best-checkpoint-metric exact_match --maximize-best-checkpoint-metric
-    --max-tokens-valid 8192
+    --validate-interval 1000000 --max-tokens-valid 8192
 )
 OTHER_METHODS="syntactic, syntactic-sequential, syntactic-action, syntactic-mlp, syntactic-classes, \
 lstm"
