@@ -145,7 +145,7 @@ train_recurrent() {
             ;;
     esac
     train "${method[@]}" --criterion cross_entropy --optimizer fused_adam \
-        "${schedule[@]}" "$@"
+        --validate-interval 1000000 "${schedule[@]}" "$@"
 }
 
 # train FLAG...: fairseq-train into SAVE, UPDATES long; resumes what is there.
