@@ -21,7 +21,7 @@ def main(argv: list[str] | None = None) -> int:
         "runs",
         nargs="+",
         metavar="RUN",
-        help="a folder that train.sh and evaluate.sh of a recipe wrote to",
+        help="a folder that train.sh and evaluate.sh of a recipe wrote to, or a folder of results",
     )
     parser.add_argument("--out", metavar="FILE", help="write there instead of printing")
     parser.add_argument("--json", action="store_true", help="JSON instead of Markdown")

@@ -5,7 +5,8 @@ from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 
-from compgen.reporting.runs import Run, ScoreName
+from compgen.reporting.runs import DATA, Run, ScoreName
+from compgen.reporting.verdicts import unpack
 from compgen.scoring import cter, generate_log
 from compgen.scoring.bleu import BleuOptions, bleu
 from compgen.scoring.cter_strict import StrictRules
@@ -38,12 +39,14 @@ class Outcomes:
 
 
 def outcomes(run: Run, score: ScoreName) -> Outcomes:
-    """Read the log behind a score.
+    """Read the log behind a score, or what a result keeps of it.
 
     Raises:
         NoOutcomes: if the log or a file of the data is missing or unfit, if the log gives another
             score than the run's file, or if the score is an average of averages.
     """
+    if run.path.is_file():
+        return _kept(run, score)
     metric, _, number = score.name.partition(" (")[0].partition(" ")
     if metric not in READERS or (metric == COGS and number):
         raise NoOutcomes(f"{score.name} has no value for a sentence")
@@ -60,6 +63,21 @@ def outcomes(run: Run, score: ScoreName) -> Outcomes:
         return READERS[metric](run, score, log, subset, stamp)
     except (ValueError, OSError) as error:
         raise NoOutcomes(str(error)) from None
+
+
+def _kept(run: Run, score: ScoreName) -> Outcomes:
+    """What a result keeps: values for some scores of the chosen checkpoint."""
+    name = score.name.replace("cter aggregate", "cter instance")
+    verdicts = run.record["verdicts"].get(name) if score.checkpoint == "best" else None
+    if verdicts is None:
+        raise NoOutcomes(f"{run.path} does not keep {score.name} of each sentence")
+    try:
+        values = unpack(verdicts["bits"], verdicts["of"])
+    except (ValueError, LookupError, TypeError) as error:
+        raise NoOutcomes(f"{run.path}: its verdicts cannot be read ({error})") from None
+    if name != score.name:
+        values = [float(value > 0) for value in values]
+    return _checked(run, score, [f"{run.settings[DATA]} {i}" for i in range(len(values))], values)
 
 
 def _exact(run, score, log, subset, stamp) -> Outcomes:

@@ -14,7 +14,7 @@ from compgen.reporting.runs import (
     ScoreName,
     differences,
     named,
-    read_run,
+    read_runs,
     short,
 )
 
@@ -151,14 +151,15 @@ def report_of(folders: Iterable[str], allowed: str) -> Report:
     """:func:`report` of the runs in some folders.
 
     Args:
-        folders: of the runs.
+        folders: of the runs, results, or folders of results.
         allowed: the names of settings that may differ, with commas between them.
 
     Raises:
         ReportError: if a run cannot be read, or as :func:`report`.
     """
     may_differ = frozenset(filter(None, allowed.split(",")))
-    return report([read_run(folder, may_differ) for folder in folders], may_differ)
+    runs = [run for folder in folders for run in read_runs(folder, may_differ)]
+    return report(runs, may_differ)
 
 
 def _check_settings(rows: list[Row], may_differ: frozenset[str]) -> None:

@@ -1,10 +1,7 @@
 """A result: all that is kept of one finished and evaluated run, as a small JSON file."""
 
-import base64
 import json
 import re
-import zlib
-from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +17,7 @@ from compgen.reporting.runs import (
     fingerprint,
     read_run,
 )
+from compgen.reporting.verdicts import pack
 from compgen.scoring import cter
 
 STEP = re.compile(r"\| epoch (\d+): +(\d+) / (\d+) ")  # in each line of --log-format simple
@@ -31,7 +29,8 @@ def result(folder: Path | str) -> dict[str, Any]:
     ``scores`` has the chosen checkpoint's and the last one's, each as its metric counts it;
     ``verdicts`` says, for the chosen checkpoint, which test sentences were right; ``chosen`` says
     by what metric of which validation subset, and what part of the data that is; ``settings`` is
-    a fingerprint of all that may change a score but the seed and the data.
+    a fingerprint of all that may change a score but the seed and the data; minutes are those of
+    all sessions, none if the training was begun without being recorded.
 
     Raises:
         ReportError: if the run is not finished, not evaluated, or not readable.
@@ -66,8 +65,7 @@ def result(folder: Path | str) -> dict[str, Any]:
         "settings": fingerprint({k: v for k, v in run.settings.items() if k != DATA}),
         "updates": run.updates,
         "epochs": _epochs(run.path / "train.log"),
-        "minutes": round(run.minutes, 1),
-        "cpu_minutes": round(sum(session["cpu_minutes"] for session in sessions), 1),
+        **_minutes(sessions),
         "sessions": len(sessions),
         "parameters": run.record["parameters"],
         "machine": provenance.machine(last["machine"]),
@@ -80,6 +78,14 @@ def result(folder: Path | str) -> dict[str, Any]:
             "pairs": run.prepared.get("pairs"),
         },
     }
+
+
+def _minutes(sessions: list[dict[str, Any]]) -> dict[str, float | None]:
+    """The time of all sessions; None if the first ones were not recorded."""
+    names = ("minutes", "cpu_minutes")
+    if sessions[0]["from_update"]:
+        return dict.fromkeys(names)
+    return {name: round(sum(session[name] for session in sessions), 1) for name in names}
 
 
 def _numbers(file: Path, name: ScoreName) -> float | dict[str, float]:
@@ -138,25 +144,3 @@ def _verdicts(run: Run) -> dict[str, dict[str, Any]]:
         if values:
             found[name.name] = {"n": len(values), "of": per, "bits": pack(values, per)}
     return found
-
-
-def pack(values: Sequence[float], per: int) -> str:
-    """Values that are 0, 1/per, …, 1 as text: so many bits for each, as many ones as it has."""
-    ones = "".join(("1" * round(value * per)).ljust(per, "0") for value in values)
-    packed = int("1" + ones, 2)  # a first one, lest zeros be lost
-    data = packed.to_bytes((packed.bit_length() + 7) // 8, "big")
-    return base64.b64encode(zlib.compress(data, 9)).decode()
-
-
-def unpack(bits: str, per: int) -> list[float]:
-    """The values again.
-
-    Raises:
-        ValueError: if that is no such text.
-    """
-    try:
-        packed = int.from_bytes(zlib.decompress(base64.b64decode(bits, validate=True)), "big")
-    except zlib.error as error:
-        raise ValueError(str(error)) from None
-    ones = bin(packed)[3:]
-    return [ones[i : i + per].count("1") / per for i in range(0, len(ones), per)]

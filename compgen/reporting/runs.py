@@ -2,6 +2,7 @@
 
 import hashlib
 import json
+import math
 import re
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -142,6 +143,61 @@ def read_run(path: Path | str, may_differ: frozenset[str] = frozenset()) -> Run:
         prepared=prepared,
         record=record,
     )
+
+
+def read_result(file: Path) -> Run:
+    """A result as the run that it is of; its ``record`` is the whole content.
+
+    Raises:
+        ReportError: if it is none, or is of another method or seed than its name says.
+    """
+    found = read_json(file)
+    try:
+        run = Run(
+            path=file,
+            label=found["method"],
+            seed=int(found["seed"]),
+            settings={"settings": found["settings"], DATA: found["data"]["fingerprint"]},
+            updates=found["updates"],
+            minutes=math.nan if found["minutes"] is None else found["minutes"],
+            scores={
+                ScoreName(name, checkpoint, name.partition(" ")[0] in LOWER_IS_BETTER): Score(
+                    value["score"] if isinstance(value, dict) else value,
+                    found["signatures"][name],
+                    file,
+                )
+                for checkpoint in CHECKPOINTS
+                for name, value in found["scores"][checkpoint].items()
+            },
+            command=found["command"],
+            machine=found["machine"],
+            prepared=found["data"],
+            record=found,
+        )
+        _ = [found[key] for key in ("verdicts", "epochs", "cpu_minutes", "revision")]
+        _ = [found["chosen"][key] for key in ("metric", "subset", "from", "value")]
+    except (LookupError, TypeError, ValueError, AttributeError):
+        raise ReportError(f"{file}: it is no result of compgen-results") from None
+    if file.name != f"{run.label}.{run.seed}.json":
+        raise ReportError(f"{file}: by its content its name is {run.label}.{run.seed}.json")
+    return run
+
+
+def read_runs(path: Path | str, may_differ: frozenset[str] = frozenset()) -> list[Run]:
+    """What a path of compgen-report stands for: a result, a folder of results, or one run.
+
+    Args:
+        path: a file, or a folder.
+        may_differ: settings that may have changed when a run was resumed.
+
+    Raises:
+        ReportError: as :func:`read_result` and :func:`read_run`.
+    """
+    path = Path(path)
+    if path.is_file():
+        return [read_result(path)]
+    files = [] if (path / "PREPARED.json").exists() else sorted(path.rglob("*.json"))
+    return [read_result(file) for file in files] or [read_run(path, may_differ)]
 
 
 def settings(configuration: dict[str, Any]) -> dict[str, Any]:

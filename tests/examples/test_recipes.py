@@ -5,7 +5,7 @@ import json
 import pytest
 from recipes import TINY, prepared, script
 
-from compgen.reporting.results import unpack
+from compgen.reporting.verdicts import unpack
 
 
 @pytest.mark.parametrize(

@@ -1,12 +1,15 @@
 """The queue of runs: through the real recipes, on tiny data, killed and called again."""
 
 import json
+import signal
 import subprocess
 import sys
+import time
 
 import pytest
 from recipes import EXAMPLES, TINY, prepared
 
+pytestmark = pytest.mark.timeout(1200)  # whole runs, on machines that do other things, too
 FLAGS = " ".join((*TINY, "--validate-interval-updates=5", "--save-interval-updates=5"))
 QUICK = "UPDATES=10"
 
@@ -17,7 +20,6 @@ def tables(out, *args, status=0, **kwargs):
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
         text=True,
-        timeout=280,
         **kwargs,
     )
     assert done.returncode == status, done.stdout
@@ -46,7 +48,7 @@ def test_a_queue_is_worked_off_and_recorded(out, tmp_path):
         f"run 0 tiny/other plain 1 {QUICK} {FLAGS}",
     )
     results = tmp_path / "results"
-    said = tables(out, "tiny/a", "--file", runs, "--results", results, status=1)
+    said = tables(out, "tiny/a", "--file", runs, "--results", results, "--jobs", 2, status=1)
     begun = [line.split()[2] for line in said.splitlines() if line.endswith("starts")]
     assert begun == ["tiny/a/mine.3", "tiny/a/plane.3", "tiny/a/plain.1"]
     assert "plane.3 failed: train exited with 2; " in said and "tiny/a/plane.3 is not done" in said
@@ -59,6 +61,48 @@ def test_a_queue_is_worked_off_and_recorded(out, tmp_path):
     assert "waiting  tiny/other/plain.1" in status and "2 done, 0 running, 1 failed" in status
     again = tables(out, "tiny/a/(mine|plain)", "--file", runs)
     assert again == ""  # nothing is left
+
+
+def begin(out, *args):
+    words = [sys.executable, str(EXAMPLES / "tables.py"), str(out), *map(str, args)]
+    return subprocess.Popen(words, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+
+
+def wait_for(path, seconds=600):
+    end = time.monotonic() + seconds
+    while not path.exists():
+        assert time.monotonic() < end, f"no {path}"
+        time.sleep(0.05)
+
+
+def test_a_queue_that_is_ended_or_killed_is_called_again(out, tmp_path):
+    args = ("killed", "--file", file(tmp_path, f"run 1 tiny/killed plain 1 UPDATES=100 {FLAGS}"))
+    save = out / "tiny/killed/plain.1"
+
+    queue = begin(out, *args)
+    wait_for(save / "checkpoint_last.pt")
+    queue.send_signal(signal.SIGTERM)
+    assert queue.wait(60) == 128 + signal.SIGTERM
+    assert "1 waiting" in tables(out, "--status", *args)  # its training has ended with it
+    (save / "train.out").unlink()
+    queue = begin(out, *args)
+    wait_for(save / "train.out")
+    queue.kill()
+    queue.wait(60)
+    assert "1 running" in tables(out, "--status", *args)  # its training goes on
+
+    assert "starts" not in tables(out, *args)  # but is waited for
+    result = json.loads((save / "RESULT.json").read_text())
+    assert (result["updates"], result["sessions"]) == (100, 2)
+    assert "Loaded checkpoint" in (save / "train.out").read_text()
+
+
+def test_a_run_that_was_begun_in_another_way_is_refused(out, tmp_path):
+    first = file(tmp_path, f"run 1 tiny/changed plane 1 UPDATES=5 {FLAGS}")
+    tables(out, "changed", "--file", first, status=1)
+    other = file(tmp_path, f"run 1 tiny/changed plane 1 UPDATES=6 {FLAGS}")
+    said = tables(out, "changed", "--file", other, status=1)
+    assert "ROW.json says that it was begun in another way" in said
 
 
 def test_errors_are_sentences(tmp_path):

@@ -5,8 +5,9 @@ from pathlib import Path
 
 import pytest
 
-from compgen.reporting.results import pack, unpack
 from compgen.reporting.results_tables import tables
+from compgen.reporting.verdicts import pack, unpack
+from compgen_cli import report
 from compgen_cli import results as command
 
 REPOSITORY = Path(__file__).resolve().parents[2]
@@ -52,7 +53,9 @@ def make(tmp_path):
         scores = {"exact_match": {"score": value, "correct": 1, "total": 2}}
         verdicts = {}
         if cter:
-            scores = {"cter instance": 100 * sum(cter) / len(cter), "bleu": value}
+            rates = (sum(cter), sum(wrong > 0 for wrong in cter))
+            names = ("cter instance", "cter aggregate")
+            scores = {name: 100 * n / len(cter) for name, n in zip(names, rates, strict=True)}
             verdicts = {"cter instance": {"n": len(cter), "of": 5, "bits": pack(cter, 5)}}
         found = {
             "method": method,
@@ -64,7 +67,11 @@ def make(tmp_path):
             "settings": method,
             "updates": 1200,
             "epochs": 2.5,
+            "minutes": 4.0,
             "cpu_minutes": 3.0,
+            "command": "fairseq-train",
+            "machine": "a CPU",
+            "revision": "0123456789ab",
             "data": {"fingerprint": "0a"},
             **changes,
         }
@@ -144,8 +151,9 @@ def test_what_cannot_stand_in_a_table_is_one_sentence(make, tmp_path, capsys):
     for content in ("{", '{"method": "plain"}', "[]"):
         wrong.write_text(content)
         assert message().startswith(f"compgen-results: {wrong}: ")
-    wrong.rename(folder / "plain.1.json")
-    assert "no result of compgen-results in" in message() or "not JSON" in message()
+    wrong.unlink()
+    (folder / "plain.1.json").write_text(make("plain", 1, 50, "other/a").read_text())
+    assert f"plain.1.json: a result's place is {folder}/DATA/SETTING" in message()
     (folder / "plain.1.json").unlink()
     (folder / "papers.toml").write_text("[")
     assert "papers.toml: " in message()
@@ -155,3 +163,24 @@ def test_results_are_printed(make, tmp_path, capsys):
     make("sal", 1, 50)
     assert command.main(["tables", str(tmp_path / "results")]) == 0
     assert capsys.readouterr().out == tables(tmp_path / "results")
+
+
+def test_report_reads_results_like_runs(make, tmp_path, capsys):
+    for seed in (1, 2):
+        make("plain", seed, 20, "other/a", cter=[0.4, 0.8, 0.4, 0.4] * 50)
+        make("srl", seed, 30, "other/a", cter=[0.2, 0.4, 0.2, 0.2] * 50)
+    assert report.main([str(tmp_path / "results"), "--baseline", "plain", "--json"]) == 0
+    found = json.loads(capsys.readouterr().out)
+    assert [(row["label"], len(row["runs"])) for row in found["rows"]] == [("plain", 2), ("srl", 2)]
+    chosen = [one for one in found["comparisons"] if one["checkpoint"] == "best"]
+    assert {one["score"]: one["difference"] for one in chosen} == {
+        "cter instance": pytest.approx(-25),
+        "cter aggregate": 0,
+    }
+    assert chosen[1]["p_sentences"] < 1e-9 and chosen[1]["score"] == "cter instance"
+    kept = make("plain", 1, 20, "other/a", cter=[0.4] * 200)
+    content = json.loads(kept.read_text())
+    content["verdicts"]["cter instance"]["bits"] = "no"
+    kept.write_text(json.dumps(content))
+    assert report.main([str(kept.parent)]) == 0
+    assert "its verdicts cannot be read" in capsys.readouterr().out
