@@ -1,7 +1,7 @@
 # make setup       the environment in .venv
 # make quickstart  environment, SCAN from its grammar, SQ-Transformer and its plain variant, a table
 # make test        environment with test tools, the test suite
-# make lint        ruff and mypy
+# make lint        ruff, mypy and shellcheck
 
 PYTHON ?= python3
 VENV ?= .venv
@@ -50,6 +50,7 @@ test: setup-dev
 lint: setup-dev
 	@$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
+	$(BIN)/shellcheck -x -P SCRIPTDIR .ci/run prepare/*.sh examples/*.sh examples/*/*.sh
 	$(BIN)/mypy compgen compgen_cli compgen_fairseq benchmarks
 
 clean:

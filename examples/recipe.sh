@@ -22,6 +22,10 @@ if [[ ! -e $data/PREPARED.json ]]; then
     echo "$0: $data has no PREPARED.json: it is not a prepared folder; see prepare/README.md" >&2
     exit 2
 fi
+# shellcheck source=whole.sh
+source "$root/examples/whole.sh"
+whole 0 SEED
+whole 1 UPDATES STAGE1_EPOCHS EPOCHS BATCH BEAM
 device=(--cpu)
 if python -c 'import sys, torch; sys.exit(not torch.cuda.is_available())'; then device=(); fi
 export SEED="${SEED:-1}"
@@ -154,8 +158,14 @@ train() {
         echo "$0: $save was trained on other data than $data; name another folder" >&2
         exit 2
     fi
+    local run="METHOD=${METHOD:-sq} SEED=$SEED SIZE=$SIZE"
+    if [[ -e $save/checkpoint_last.pt && -e $save/METHOD ]] && [[ $(<"$save/METHOD") != "$run" ]]; then
+        echo "$0: $save holds a training with $(<"$save/METHOD"), not $run; name another folder" >&2
+        exit 2
+    fi
     mkdir -p "$save"
     cp "$data/PREPARED.json" "$save/PREPARED.json"
+    echo "$run" >"$save/METHOD"
     # shellcheck disable=SC2086 # LAUNCH is a command with arguments
     ${LAUNCH:-} bash "$root/examples/process.sh" "$data" "${device[@]}" \
         --user-dir "$root/compgen_fairseq" --task compgen_translation \
@@ -167,7 +177,8 @@ train() {
 }
 
 # generate NAME SUBSET FLAG...: decodes with checkpoint_NAME.pt into SAVE/SUBSET.NAME.log, unless
-# that has been done since the checkpoint was written.
+# that has been done since the checkpoint was written. The flags in "complete" have compgen-score
+# refuse a log that lacks one of SUBSET's sentences.
 generate() {
     local name="$1" checkpoint="$save/checkpoint_$1.pt" subset="$2" log="$save/$2.$1.log"
     shift 2
@@ -175,6 +186,8 @@ generate() {
         echo "$0: there is no $checkpoint; train.sh comes first" >&2
         exit 1
     fi
+    complete="$(python "$root/examples/sentences.py" "$data" "$subset")"
+    complete=(--expected "$complete")
     [[ $log -nt $checkpoint ]] && return
     if [[ $name == last && $save/$subset.best.log -nt $checkpoint ]] &&
         cmp -s "$save/checkpoint_best.pt" "$checkpoint"; then # the last one is the chosen one
@@ -184,7 +197,7 @@ generate() {
     fairseq-generate "$data" "${device[@]}" --user-dir "$root/compgen_fairseq" \
         --path "$checkpoint" --gen-subset "$subset" "$@" "${more[@]}" \
         >"$log.partial" 2>"$save/generate.err" ||
-        { tail -n 5 "$save/generate.err" >&2; exit 1; }
+        { tail -n 5 "$save/generate.err" >&2; rm "$log.partial"; exit 1; }
     rm "$save/generate.err"
     mv "$log.partial" "$log"
 }

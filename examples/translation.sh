@@ -1,5 +1,5 @@
 # What the recipes of natural translation data share; sourced after recipe.sh.
-# shellcheck shell=bash
+# shellcheck shell=bash disable=SC2154 # recipe.sh assigns save and complete
 
 # train_translation ARCH DROPOUT PAPER_UPDATES PAPER_STAGE1_EPOCHS: label smoothing 0.1, the
 # checkpoint with the best validation BLEU (beam 5, at most 1.2 x + 10 tokens), as in SQ-Transformer's
@@ -52,6 +52,6 @@ evaluate_translation() {
             --remove-bpe
         echo "checkpoint_$name.pt"
         codes "$name"
-        compgen-score "$log" --metric bleu "$@" --json-out "$save/bleu.$name.json"
+        compgen-score "$log" "${complete[@]}" --metric bleu "$@" --json-out "$save/bleu.$name.json"
     done
 }

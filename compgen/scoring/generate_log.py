@@ -11,6 +11,7 @@ Texts = dict[str, str]  # the sentences of one id by their letter: S, T, H and D
 SENTENCE = re.compile(r"([STHD])-(\d+)\t(.*)")
 STATED = re.compile(r"Translated ([\d,]+) sentences \(")
 CLOSING = re.compile(r"Generate .* with beam=\d+: |Total time: .* translation time: ")
+SKIPPED = re.compile(r"([\d,]+) samples have invalid sizes and will be skipped")
 # With `> log 2>&1` a logger's message can come before the line feed of the sentence before it.
 LOGGER = re.compile(r"(?:INFO|WARNING|ERROR):fairseq[\w.]*:|\d{4}-\d\d-\d\d \d\d:\d\d:\d\d \| ")
 
@@ -45,8 +46,8 @@ def read(path: Path | str, expected: int | None = None) -> Generation:
         expected: how many sentences the data set has.
 
     Raises:
-        LogError: if sentences are missing, incomplete or repeated, if nothing shows that the log
-            was written to its end, or if the file cannot be read.
+        LogError: if sentences are missing, left out as too long, incomplete or repeated, if
+            nothing shows that the log was written to its end, or if the file cannot be read.
     """
     try:
         with open(path, encoding="utf-8") as file:
@@ -64,6 +65,12 @@ def parse(log: Iterable[str], expected: int | None = None) -> Generation:
     lines = list(log)
     if lines and not lines[-1].endswith("\n"):
         raise LogError("the last line is cut short")
+    messages = [line for line in lines if not SENTENCE.match(line)]
+    for skipped in filter(None, map(SKIPPED.search, messages)):
+        raise LogError(
+            f"fairseq left out {skipped[1]} sentences as too long for the model: they have to be "
+            "translated, too, or removed from the data set"
+        )
     sentences = list(_sentences(lines))
     found = dict(sentences)
     kinds = {kind for texts in found.values() for kind in texts}
@@ -73,7 +80,7 @@ def parse(log: Iterable[str], expected: int | None = None) -> Generation:
     repeated = sorted(i for i, times in Counter(i for i, _ in sentences).items() if times > 1)
     n = expected
     if n is None:
-        n = _number_translated(lines, max(found) + 1, combine=max if repeated else sum)
+        n = _number_translated(messages, max(found) + 1, combine=max if repeated else sum)
     faults = {
         "missing": [i for i in range(n) if i not in found],
         "incomplete": sorted(i for i, texts in found.items() if texts.keys() != kinds),
@@ -109,9 +116,8 @@ def _sentences(lines: list[str]) -> Iterator[tuple[int, Texts]]:
         yield number, texts
 
 
-def _number_translated(lines: list[str], at_least: int, combine: Callable[..., int]) -> int:
+def _number_translated(messages: list[str], at_least: int, combine: Callable[..., int]) -> int:
     """How many sentences the messages at the end of a log promise; every shard has its own."""
-    messages = [line for line in lines if not SENTENCE.match(line)]
     stated = [int(m[1].replace(",", "")) for m in map(STATED.search, messages) if m]
     if not stated and not any(map(CLOSING.search, messages)):
         raise LogError("it has no closing line, so its end may be missing; say --expected N")

@@ -29,8 +29,13 @@ case "${REPRESENTATION:=mix}" in
         ;;
 esac
 
-pairs="$(python -c 'import json, sys; print(json.load(open(sys.argv[1]))["pairs"].get("train", 0))' \
-    "$data/PREPARED.json")"
+METHOD="$REPRESENTATION-$BACKBONE"
+lr="${LR:-$lr}"
+if [[ ! $lr =~ ^[0-9]+(\.[0-9]+)?(e-?[0-9]+)?$ ]]; then # fairseq evaluates it
+    echo "$0: LR=${lr@Q} is no number" >&2
+    exit 2
+fi
+pairs="$(python "$root/examples/sentences.py" "$data" train)"
 if [[ $pairs == 0 ]]; then
     echo "$0: $data has nothing to train on" >&2
     exit 2
@@ -52,5 +57,5 @@ train --task sentence_prediction --criterion sentence_prediction "${sizes[@]}" \
     --finetune-from-model "$PRETRAINED" --representation "$REPRESENTATION" "${frozen[@]}" \
     --init-token 0 --shorten-method truncate "${target[@]}" \
     --optimizer adam --adam-betas '(0.9,0.999)' --weight-decay 0.01 --clip-norm 1 \
-    --lr "${LR:-$lr}" --lr-scheduler polynomial_decay --total-num-update "$UPDATES" \
+    --lr "$lr" --lr-scheduler polynomial_decay --total-num-update "$UPDATES" \
     --warmup-updates $((UPDATES / 16)) --batch-size "$BATCH" --required-batch-size-multiple 1

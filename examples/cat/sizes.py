@@ -30,11 +30,20 @@ def flags(path: str) -> list[str]:
         raise ValueError(f"{path} holds a {arch} model, not a cat model")
     found = ["--arch", "cat"]
     for name in sorted(CATConfig.__dataclass_fields__.keys() - FREE):
-        found += [f"--{name.replace('_', '-')}", str(getattr(cfg, name))]
+        found += [f"--{name.replace('_', '-')}", _checked(path, name, getattr(cfg, name, None))]
     last = f"encoder.layers.{cfg.encoder_layers - 1}.composition.codebook"
     if last in state["model"]:
         found += ["--sememe-codes", str(len(state["model"][last]))]
     return found
+
+
+def _checked(path: str, name: str, value: object) -> str:
+    """The value of an option; what is none must not reach fairseq's command line."""
+    kind = CATConfig.__dataclass_fields__[name].type
+    good = type(value) is int and value > 0 if kind is int else value in [str(c) for c in kind]
+    if not good:
+        raise ValueError(f"{path}: its option {name} is {value!r}; train the model again")
+    return str(value)
 
 
 if __name__ == "__main__":

@@ -16,6 +16,6 @@ for name in best last; do
     codes "$name"
     compgen-cter --log "$log" --compound "$data/cter/test.compound" \
         --lexicon "$data/cter/lexicon" --json-out "$save/cter.$name.json"
-    compgen-score "$log" --metric bleu --detokenize chinese --tokenize zh \
+    compgen-score "$log" "${complete[@]}" --metric bleu --detokenize chinese --tokenize zh \
         --reference "$data/raw/test.zh" --json-out "$save/bleu.$name.json"
 done

@@ -51,6 +51,11 @@ case "${SELECT:=bleu}" in
     bleu) selection=("${bleu[@]}" --best-checkpoint-metric bleu --maximize-best-checkpoint-metric) ;;
     loss) selection=(--best-checkpoint-metric loss) ;;
     cter)
+        if [[ ! -e $data/cter/valid.compound ]]; then
+            echo "$0: SELECT=cter needs compounds in the validation set, but there is no" \
+                "$data/cter/valid.compound; prepare with --valid cg20" >&2
+            exit 2
+        fi
         selection=(
             "${bleu[@]}" --eval-cter --eval-cter-args "$beam"
             --best-checkpoint-metric cter_instance

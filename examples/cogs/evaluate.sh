@@ -14,7 +14,7 @@ for name in best last; do
         --scoring exact_match
     echo "checkpoint_$name.pt"
     codes "$name"
-    compgen-score "$log" --json-out "$save/test.$name.json"
-    compgen-score "$log" --metric cogs --cases "$data/cases/test.case" \
+    compgen-score "$log" "${complete[@]}" --json-out "$save/test.$name.json"
+    compgen-score "$log" "${complete[@]}" --metric cogs --cases "$data/cases/test.case" \
         --json-out "$save/cogs.$name.json"
 done

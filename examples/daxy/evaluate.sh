@@ -13,10 +13,10 @@ for name in best last; do
     generate "$name" test "${search[@]}" --scoring exact_match
     echo "checkpoint_$name.pt"
     grep '^[TH]-' "$save/test.$name.log"
-    compgen-score "$save/test.$name.log" --json-out "$save/test.$name.json"
+    compgen-score "$save/test.$name.log" "${complete[@]}" --json-out "$save/test.$name.json"
 
     generate "$name" test1 "${search[@]}"
     log="$save/test1.$name.log"
-    compgen-score "$log" --metric bleu --tokenize none --reference "$data/raw/test1.fr" \
-        --json-out "$save/bleu.$name.json"
+    compgen-score "$log" "${complete[@]}" --metric bleu --tokenize none \
+        --reference "$data/raw/test1.fr" --json-out "$save/bleu.$name.json"
 done

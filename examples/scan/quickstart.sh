@@ -6,6 +6,10 @@
 set -euo pipefail
 here="$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)"
 root="$(cd "$here/../.." && pwd)"
+# shellcheck source=../whole.sh
+source "$here/../whole.sh"
+whole 0 SEED
+whole 1 UPDATES
 export SEED="${SEED:-1}" UPDATES="${UPDATES:-9000}" OMP_NUM_THREADS="${OMP_NUM_THREADS:-1}"
 data="${DATA_DIR:-$root/data-bin}/scan-addjump-2x"
 runs="${RUNS_DIR:-$root/runs}/quickstart-seed$SEED-updates$UPDATES"

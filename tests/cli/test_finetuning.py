@@ -13,6 +13,7 @@ import pytest
 import sentence_files
 import torch
 from fairseq.checkpoint_utils import load_checkpoint_to_cpu
+from omegaconf import OmegaConf
 
 import compgen_fairseq  # noqa: F401
 from compgen.data import bird, paws, pretraining, sst2, sts_b
@@ -232,6 +233,19 @@ def test_recipe_resumes_and_evaluates(pretrained, data, tmp_path):
     out = script("finetune.sh", data / "bird", tmp_path / "x", status=2, **chosen)
     assert "has nothing to train on" in out
     assert "finetune.sh comes first" in script("evaluate.sh", data / "sst2", tmp_path, status=1)
+
+
+@pytest.mark.parametrize("option", ["codes", "composition"])
+@pytest.mark.parametrize("value", ["8\n--user-dir\n/tmp/elsewhere", "--user-dir", -3, 2.5, None])
+def test_a_checkpoint_adds_no_flags(option, value, pretrained, tmp_path, run):
+    state = load_checkpoint_to_cpu(str(pretrained))
+    options = OmegaConf.to_container(state["cfg"], resolve=True, enum_to_str=True)
+    options["model"][option] = value
+    torch.save({**state, "cfg": options}, tmp_path / "changed.pt")
+    script = [sys.executable, EXAMPLES / "cat" / "sizes.py", tmp_path / "changed.pt"]
+    done = subprocess.run(script, capture_output=True, text=True)
+    assert done.returncode == 1 and done.stdout == ""
+    assert f"its option {option} is {value!r}; train the model again" in done.stderr
 
 
 def test_similarity_is_the_correlation_of_single_phrases(pretrained, frozen, data, capsys):

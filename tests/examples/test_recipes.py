@@ -3,7 +3,7 @@
 import json
 
 import pytest
-from recipes import TINY, prepared, script
+from recipes import EXAMPLES, TINY, prepared, script
 
 from compgen.reporting.verdicts import unpack
 
@@ -120,12 +120,65 @@ def test_fifty_updates_of_the_wmt_recipe_on_multi30k(compgen_data, tmp_path):
     assert (save / "checkpoint_best.pt").exists()
 
 
+def test_a_folder_holds_one_method_and_one_seed(tmp_path, run):
+    data, save = prepared(tmp_path / "data", ("en", "lf"), run), tmp_path / "save"
+    words = ("cogs/train.sh", data, save, *TINY)
+    script(*words, METHOD="plain", UPDATES="1")
+    for variables in ({"METHOD": "srl"}, {"METHOD": "plain", "SEED": "2"}):
+        out = script(*words, UPDATES="1", status=2, **variables)
+        assert "holds a training with METHOD=plain SEED=1 SIZE=tiny, not METHOD=" in out
+
+
+SCRIPTS = [
+    str(path.relative_to(EXAMPLES))
+    for path in sorted(EXAMPLES.glob("*/*.sh"))
+    if path.name != "quickstart.sh"
+]
+
+
+@pytest.mark.parametrize("name", SCRIPTS)
+def test_no_number_of_the_environment_is_executed_or_out_of_range(name, tmp_path):
+    (tmp_path / "PREPARED.json").write_text("{}")
+    mark = tmp_path / "executed"
+    variables = ("UPDATES", "SEED", "EPOCHS", "BATCH", "STAGE1_EPOCHS", "BEAM")
+    values = (f"a[$(touch {mark})]", "-5", "abc", "1.5", "010", 30 * "9")
+    for variable, value in zip(variables, values, strict=True):
+        for name_of, bad in ((variable, value), ("UPDATES", value), ("BEAM", "0")):
+            out = script(name, tmp_path, tmp_path / "x", status=2, **{name_of: bad})
+            assert f"{name_of}='{bad}' is no whole number from" in out and out.count("\n") == 1
+    assert not mark.exists() and not (tmp_path / "x").exists()
+
+
+def test_the_quickstart_checks_its_numbers(tmp_path):
+    for variable in ("UPDATES", "SEED"):
+        value = f"a[$(touch {tmp_path / 'executed'})]"
+        out = script("scan/quickstart.sh", status=2, **{variable: value})
+        assert f"{variable}='{value}' is no whole number from" in out
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize("number", ["a[$(touch executed)]", -1, True])
+def test_a_data_folder_runs_no_code(number, tmp_path):
+    """What PREPARED.json says reaches neither bash's arithmetic nor compgen-score unchecked."""
+    for name in ("checkpoint_best.pt", "pretrained.pt"):
+        (tmp_path / name).touch()
+    record = {"pairs": {"train": number, "test": number}}
+    (tmp_path / "PREPARED.json").write_text(json.dumps(record))
+    for recipe, subset in (("cat/finetune.sh", "train"), ("cogs/evaluate.sh", "test")):
+        variables = {"PRETRAINED": str(tmp_path / "pretrained.pt")}
+        out = script(recipe, tmp_path, tmp_path, status=1, cwd=tmp_path, **variables)
+        assert f"does not say how many sentences {subset} has" in out and out.count("\n") == 1
+    assert not (tmp_path / "executed").exists()
+
+
 def test_errors_are_sentences(tmp_path):
     assert "has no PREPARED.json" in script("cogs/train.sh", tmp_path, tmp_path / "x", status=2)
     (tmp_path / "PREPARED.json").write_text("{}")
     for variables, message in (({"METHOD": "sqq"}, "METHOD=sqq"), ({"SIZE": "big"}, "SIZE=big")):
         out = script("cogs/train.sh", tmp_path, tmp_path / "x", status=2, **variables)
         assert message in out and out.count("\n") == 1
+    out = script("cognition/train.sh", tmp_path, tmp_path / "x", status=2, SELECT="cter")
+    assert "SELECT=cter needs compounds" in out and out.count("\n") == 1
     assert "train.sh comes first" in script("cogs/evaluate.sh", tmp_path, tmp_path, status=1)
     (tmp_path / "x").mkdir()
     (tmp_path / "x" / "PREPARED.json").write_text("{other}")

@@ -74,6 +74,12 @@ def test_shards_can_be_read_one_after_the_other():
         parse(log(0, 2) + log(1, end=[DONE.format(2)]))
 
 
+SKIPPED = (
+    "WARNING:fairseq.tasks.fairseq_task:1 samples have invalid sizes and will be skipped, "
+    "max_positions=(9, 9), first few sample ids=[2]\n"
+)
+
+
 @pytest.mark.parametrize(
     ("lines", "expected", "message"),
     [
@@ -94,6 +100,8 @@ def test_shards_can_be_read_one_after_the_other():
         (log(), None, "no sentences with hypotheses"),
         ([], 0, "no sentences with hypotheses"),
         (["S-0\ta\n", RESULT], None, "no sentences with hypotheses"),
+        ([SKIPPED, *log(0, 1)], None, "left out 1 sentences as too long"),
+        ([SKIPPED, *log(0, 1)], 2, "left out 1 sentences as too long"),
     ],
 )
 def test_what_is_not_complete_is_refused(lines, expected, message):

@@ -18,12 +18,15 @@ COMPOUNDS = ["the dog", "the small dog", "on the farm", "took the dog"]
 LEXICON = {"the": "", "dog": "狗", "small": "小", "on": "", "farm": "农场", "took": "带/拿"}
 
 
-def script(name: str, *args: object, status: int = 0, **variables: str) -> str:
+def script(
+    name: str, *args: object, status: int = 0, cwd: Path | None = None, **variables: str
+) -> str:
     """Run a script of ``examples/``; what it printed."""
     path = os.pathsep.join([str(Path(sys.executable).parent), os.environ["PATH"]])
     done = subprocess.run(
         ["bash", str(EXAMPLES / name), *map(str, args)],
         env={**os.environ, "PATH": path, **variables},
+        cwd=cwd,
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
         text=True,
@@ -49,7 +52,9 @@ def prepared(folder: Path, languages: tuple[str, str], run: Callable[..., str]) 
         "cter/lexicon": [
             f"{atom}\t{word}/" if word else f"{atom}\t/" for atom, word in LEXICON.items()
         ],
-        "PREPARED.json": [json.dumps({"sha256": {"raw": source}, "settings": {}})],
+        "PREPARED.json": [
+            json.dumps({"sha256": {"raw": source}, "settings": {}, "pairs": {"test": len(lines)}})
+        ],
     }
     for name, text in extra.items():
         (folder / name).parent.mkdir(exist_ok=True)

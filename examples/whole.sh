@@ -1,0 +1,16 @@
+# What recipes check before they use a number of the environment.
+# shellcheck shell=bash
+
+# whole LEAST NAME...: refuses a variable that is set but is no whole number from LEAST on. Bash
+# takes other text in its arithmetic for an expression, which can run commands.
+whole() {
+    local least="$1" name value
+    shift
+    for name in "$@"; do
+        value="${!name:-$least}"
+        if [[ ! $value =~ ^(0|[1-9][0-9]{0,8})$ ]] || ((value < least)); then
+            echo "$0: $name=${value@Q} is no whole number from $least to 999999999" >&2
+            exit 2
+        fi
+    done
+}
