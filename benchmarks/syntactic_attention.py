@@ -29,8 +29,8 @@ from torch import Tensor
 
 from compgen_fairseq.modules.syntactic_decoder import SyntacticDecoder
 
-# sentences, source tokens, steps: SCAN's average training batch and a long one, the paper's width
-SHAPES = ((32, 10, 15), (32, 11, 40))
+# sentences, source tokens, steps: SCAN's average pair and batch and a long one, the paper's width
+SHAPES = ((1, 9, 14), (32, 10, 15), (32, 11, 40))
 DIM = 400
 
 Unroll = Callable[[Tensor, Tensor, Tensor, int], Tensor]

@@ -238,8 +238,7 @@ class SyntacticAttentionDecoder(FairseqIncrementalDecoder):
             state = incremental_state.get(self._STATE)
             if state is None:
                 state = self.syntax.begin(roles, encoder_out["summary"])
-            products = self.syntax.products(roles, state[0])
-            weights, incremental_state[self._STATE] = self.syntax.step(products, mask, state)
+            weights, incremental_state[self._STATE] = self.syntax.step(roles, mask, state)
         features = torch.bmm(weights, encoder_out["meanings"])
         if self.syntax_action:
             features = torch.cat([features, torch.bmm(weights, roles)], dim=-1)

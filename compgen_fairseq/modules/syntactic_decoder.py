@@ -1,6 +1,6 @@
 """The syntactic stream's decoder: which source words each step of the output is made of."""
 
-from typing import Any, NamedTuple
+from typing import Any
 
 import torch
 import torch.nn as nn
@@ -8,7 +8,7 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from compgen_fairseq.modules.dropout import apply_dropout
-from compgen_fairseq.modules.recurrent_product import RecurrentProduct
+from compgen_fairseq.modules.syntactic_unroll import Unroll, lstm
 
 
 class LSTMStep(nn.LSTMCell):
@@ -18,14 +18,10 @@ class LSTMStep(nn.LSTMCell):
         """``(..., input_dim)`` -> what :meth:`advance` takes, ``(..., 4 * dim)``."""
         return F.linear(x, self.weight_ih, self.bias_ih + self.bias_hh)
 
-    def advance(
-        self, recurrent: RecurrentProduct, gates: Tensor, hidden: Tensor, cell: Tensor
-    ) -> tuple[Tensor, Tensor]:
-        """The product with ``weight_hh.t()``, ``(batch, 4 * dim)``, and the two states ``(batch,
-        dim)`` -> the next states."""
-        i, f, g, o = recurrent(hidden, gates).chunk(4, dim=-1)
-        cell = torch.addcmul(i.sigmoid() * g.tanh(), f.sigmoid(), cell)
-        return o.sigmoid() * cell.tanh(), cell
+    def advance(self, gates: Tensor, hidden: Tensor, cell: Tensor) -> tuple[Tensor, Tensor]:
+        """The input's product ``(batch, 4 * dim)`` and the two states ``(batch, dim)`` -> the
+        next states."""
+        return lstm(torch.addmm(gates, hidden, self.weight_hh.t()), cell)
 
 
 class GRUStep(nn.GRUCell):
@@ -35,26 +31,16 @@ class GRUStep(nn.GRUCell):
         """``(..., input_dim)`` -> what :meth:`advance` takes, ``(..., 3 * dim)``."""
         return F.linear(x, self.weight_ih, self.bias_ih)
 
-    def advance(self, recurrent: RecurrentProduct, gates: Tensor, hidden: Tensor) -> tuple[Tensor]:
-        """The product with ``weight_hh.t()``, ``(batch, 3 * dim)``, and the state ``(batch, dim)``
-        -> the next state."""
+    def advance(self, gates: Tensor, hidden: Tensor) -> tuple[Tensor]:
+        """The input's product ``(batch, 3 * dim)`` and the state ``(batch, dim)`` -> the next
+        state."""
         r, z, n = gates.chunk(3, dim=-1)
-        own = recurrent(hidden, self.bias_hh.expand_as(gates))
-        own_r, own_z, own_n = own.chunk(3, dim=-1)
+        own_r, own_z, own_n = F.linear(hidden, self.weight_hh, self.bias_hh).chunk(3, dim=-1)
         n = torch.addcmul(n, (r + own_r).sigmoid(), own_n).tanh()
         return (torch.lerp(n, hidden, (z + own_z).sigmoid()),)
 
 
 STEPS: dict[str, type[LSTMStep | GRUStep]] = {"lstm": LSTMStep, "gru": GRUStep}
-
-
-class Products(NamedTuple):
-    """The products of every step of a pass: with the source states, which gives the scores; with
-    the messages; and with each layer's recurrent weight."""
-
-    score: RecurrentProduct
-    mix: RecurrentProduct
-    recurrent: list[RecurrentProduct]
 
 
 class SyntacticDecoder(nn.Module):
@@ -67,7 +53,7 @@ class SyntacticDecoder(nn.Module):
     with ``s_0 = ReLU(W [the encoder's final states])`` and the net's own state zero at first. No
     step needs the previous target. As the net's input is a mixture of source states, its input
     weights are applied to those once (the *messages*), and a step mixes the products: that spares
-    a step half its matrix products.
+    a step half its matrix products. One layer of LSTM, the paper's, is unrolled by :class:`Unroll`.
 
     Args:
         rnn: ``"lstm"`` or ``"gru"``.
@@ -90,6 +76,7 @@ class SyntacticDecoder(nn.Module):
             raise ValueError(f"the decoder needs at least one layer, not {layers}")
         self.dropout, self.scale = dropout, dim**-0.5 if scaled else 1.0
         self.states = 2 if rnn == "lstm" else 1
+        self.written_out = rnn == "lstm" and layers == 1
         self.initial = nn.Linear(dim, dim)
         self.layers: Any = nn.ModuleList(STEPS[rnn](dim, dim) for _ in range(layers))
 
@@ -107,20 +94,11 @@ class SyntacticDecoder(nn.Module):
         zeros = [torch.zeros_like(query)] * (self.states * len(self.layers))
         return [self.layers[0].project(h), query, *zeros]
 
-    def products(self, h: Tensor, messages: Tensor) -> Products:
-        """What the steps of one pass multiply with; ``messages`` is the state's first tensor."""
-        weights = [RecurrentProduct(layer.weight_hh.t()) for layer in self.layers]
-        keys = h.transpose(1, 2)
-        keys = keys * self.scale if self.scale != 1 else keys
-        return Products(RecurrentProduct(keys), RecurrentProduct(messages), weights)
-
-    def step(
-        self, products: Products, mask: Tensor, state: list[Tensor]
-    ) -> tuple[Tensor, list[Tensor]]:
+    def step(self, h: Tensor, mask: Tensor, state: list[Tensor]) -> tuple[Tensor, list[Tensor]]:
         """One step.
 
         Args:
-            products: what :meth:`products` returned.
+            h: source states ``(batch, src_len, dim)``.
             mask: added to the scores, ``(batch, 1, src_len)``.
             state: what :meth:`begin` or the step before returned.
 
@@ -128,24 +106,30 @@ class SyntacticDecoder(nn.Module):
             the attention ``alpha``, ``(batch, 1, src_len)``, and the next state.
         """
         messages, query, *states = state
-        weights = products.score(query.unsqueeze(1), mask).softmax(dim=-1)
-        gates = products.mix(weights).squeeze(1)
+        weights = torch.baddbmm(mask, query.unsqueeze(1), self._keys(h).mT).softmax(dim=-1)
+        gates = torch.bmm(weights, messages).squeeze(1)
         following: list[Tensor] = []
         for i, layer in enumerate(self.layers):
             if i > 0:
                 gates = layer.project(apply_dropout(query, self.dropout, self.training))
-            own = states[i * self.states : (i + 1) * self.states]
-            query, *rest = layer.advance(products.recurrent[i], gates, *own)
+            query, *rest = layer.advance(gates, *states[i * self.states : (i + 1) * self.states])
             following += [query, *rest]
         return weights, [messages, query, *following]
+
+    def _keys(self, h: Tensor) -> Tensor:
+        return h * self.scale if self.scale != 1 else h
 
     def forward(self, h: Tensor, summary: Tensor, mask: Tensor, steps: int) -> Tensor:
         """The attention of all steps, ``(batch, steps, src_len)``; arguments as in
         :meth:`begin` and :meth:`step`."""
         state = self.begin(h, summary)
-        products = self.products(h, state[0])
+        if self.written_out and not torch.is_autocast_enabled(h.device.type):
+            messages, query, *_ = state
+            return Unroll.apply(
+                self._keys(h), messages, query, mask, self.layers[0].weight_hh, steps
+            )
         attention = []
         for _ in range(steps):
-            weights, state = self.step(products, mask, state)
+            weights, state = self.step(h, mask, state)
             attention.append(weights)
         return torch.cat(attention, dim=1)

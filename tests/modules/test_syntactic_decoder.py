@@ -96,9 +96,28 @@ def test_steps_equal_the_full_pass(rnn, layers):
     state = decoder.begin(h, summary)
     assert all(len(tensor) == 3 for tensor in state)
     for step in range(6):
-        products = decoder.products(h, state[0])
-        weights, state = decoder.step(products, open_mask(h), state)
+        weights, state = decoder.step(h, open_mask(h), state)
         assert torch.equal(weights[:, 0], full[:, step])
+
+
+@pytest.mark.parametrize("steps", [1, 2, 6])
+def test_the_gradients_written_out_are_autograds(steps):
+    torch.manual_seed(1)
+    decoder = SyntacticDecoder("lstm", 4, scaled=True).double()
+    h, summary = (torch.randn(3, *n, 4, dtype=torch.double) for n in ((5,), ()))
+    keep = torch.arange(5) < torch.tensor([[5], [2], [4]])
+    mask, seen = padding_mask(keep, h.dtype)[:, 0], torch.randn(3, steps, 5, dtype=torch.double)
+    found = []
+    for written_out in (True, False):
+        decoder.written_out = written_out
+        inputs = [h.clone().requires_grad_(), summary.clone().requires_grad_()]
+        alpha = decoder(*inputs, mask, steps)
+        wanted = [*inputs, *decoder.parameters()]
+        gradients = torch.autograd.grad((alpha * seen).sum(), wanted, allow_unused=True)
+        found.append([alpha, *(0 if g is None else g for g in gradients)])
+    torch.testing.assert_close(*found)
+    if steps == 6:
+        assert all(gradient.abs().max() > 0 for gradient in found[0])
 
 
 @pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16, torch.float32])
