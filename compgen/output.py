@@ -1,8 +1,9 @@
 """Files that commands write: there wholly or not at all."""
 
 import contextlib
+import errno
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 
@@ -28,8 +29,22 @@ def write(path: Path | str, text: str) -> None:
     Raises:
         OutputError: if it cannot be written.
     """
+    write_files({path: text})
+
+
+def write_files(texts: Mapping[Path | str, str]) -> None:
+    """Write text files under other names, then rename them: if one cannot be written, none is.
+
+    Raises:
+        OutputError: if one cannot be written.
+    """
+    path: Path | str = ""
     try:
-        with replacing(Path(path)) as partial:
-            partial.write_text(text, encoding="utf-8")
+        with contextlib.ExitStack() as stack:
+            for path, text in texts.items():
+                if Path(path).is_dir():
+                    raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR))
+                partial = stack.enter_context(replacing(Path(path)))
+                partial.write_text(text, encoding="utf-8")
     except OSError as error:
         raise OutputError(f"{path}: {error.strerror}") from None

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
 
-from compgen.output import OutputError, write
+from compgen.output import OutputError, write_files
 from compgen.scoring import cter, generate_log
 from compgen.scoring.cter import CTER, CTERError, Line
 from compgen.scoring.cter_strict import StrictRules
@@ -46,10 +46,8 @@ def main(argv: list[str] | None = None) -> int:
         rules = "strict" if args.strict else "published"
         stamp = signature("cter", total.n, rules=rules, lexicon=cter.fingerprint(lexicon))
         as_json = json.dumps(_json(total, groups, stamp))
-        if args.per_line:
-            write(args.per_line, _tsv(lines, failed))
-        if args.json_out:
-            write(args.json_out, f"{as_json}\n")
+        texts = {args.per_line: _tsv(lines, failed), args.json_out: f"{as_json}\n"}
+        write_files({path: text for path, text in texts.items() if path})
     except (CTERError, generate_log.LogError, OutputError) as error:
         print(f"compgen-cter: {error}", file=sys.stderr)
         return 1

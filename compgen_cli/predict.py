@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 
 import torch
 
-from compgen.output import write
+from compgen.output import write_files
 from compgen.scoring.signature import signature
 
 
@@ -158,11 +158,9 @@ def main(argv: list[str] | None = None) -> int:
     try:
         found = predict(args)
         scored = score(found, args.subset, args.label)
-        if args.out:
-            rows = (f"{label}\t{answer}\n" for label, answer in zip(*found, strict=True))
-            write(args.out, "".join(rows))
-        if args.json_out:
-            write(args.json_out, f"{json.dumps(scored)}\n")
+        rows = (f"{label}\t{answer}\n" for label, answer in zip(*found, strict=True))
+        texts = {args.out: "".join(rows), args.json_out: f"{json.dumps(scored)}\n"}
+        write_files({path: text for path, text in texts.items() if path})
     except (ValueError, OSError, AssertionError) as error:
         print(f"compgen-predict: {' '.join(str(error).split())}", file=sys.stderr)
         return 1

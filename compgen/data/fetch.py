@@ -42,6 +42,8 @@ def fetch(url: str, sha256: str, path: Path) -> Path:
     if path.exists():
         _check(path, sha256, f"{path} is there but is not {url}", "remove it and run again")
         return path
+    if not url.startswith(("http://", "https://")):  # urllib would open file: addresses too
+        raise FetchError(f"{url} is no http or https address.")
     part = path.with_name(path.name + ".part")
     path.parent.mkdir(parents=True, exist_ok=True)
     failures = 0
@@ -75,8 +77,6 @@ def fetch(url: str, sha256: str, path: Path) -> Path:
 
 def _download(url: str, part: Path) -> None:
     """Append to ``part`` what it lacks, or write it anew if the server sends the whole file."""
-    if not url.startswith(("http://", "https://")):
-        raise ValueError(url)  # urllib would open file: addresses too
     have = _size(part)
     request = urllib.request.Request(url, headers={"Range": f"bytes={have}-"} if have else {})
     with urllib.request.urlopen(request, timeout=TIMEOUT) as response:

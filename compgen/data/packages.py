@@ -11,9 +11,12 @@ import zlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import IO
 
 from compgen.data.prepared import PrepareError
 from compgen.data.publisher import collect
+
+LIMIT = 1 << 28  # bytes that an archive may unpack to; the largest of the publishers' has a tenth
 
 
 @dataclass(frozen=True)
@@ -92,9 +95,13 @@ def _members(archive: Path, names: Sequence[str]) -> dict[str, bytes]:
         if archive.suffix == ".zip":
             with zipfile.ZipFile(archive) as file:
                 present = set(file.namelist()) & set(names)
-                found = {name: file.read(name) for name in present}  # read() checks the CRC
+                found = {}
+                for name in present:
+                    with file.open(name) as stream:
+                        found[name] = _bounded(archive, stream)  # to its end: it checks the CRC
         else:
-            whole = gzip.decompress(archive.read_bytes())  # to its end, which has the checksum
+            with gzip.open(archive) as stream:
+                whole = _bounded(archive, stream)  # to its end, which has the checksum
             with tarfile.open(fileobj=io.BytesIO(whole)) as tar:
                 found = {
                     name: stream.read()
@@ -108,6 +115,16 @@ def _members(archive: Path, names: Sequence[str]) -> dict[str, bytes]:
     for name in names:
         if name not in found:
             raise PrepareError(f"{archive} has no {name}: it is another version.")
+    return found
+
+
+def _bounded(archive: Path, stream: IO[bytes]) -> bytes:
+    """What a stream of an archive holds, up to its end."""
+    found = stream.read(LIMIT + 1)
+    if len(found) > LIMIT:
+        raise PrepareError(
+            f"{archive} unpacks to more than {LIMIT >> 20} MiB: it is not the publisher's."
+        )
     return found
 
 

@@ -36,7 +36,7 @@ import shutil
 import subprocess
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from importlib import metadata
 from pathlib import Path
 from types import TracebackType
@@ -156,8 +156,8 @@ class Preparation:
             # folders made before the command was recorded are SCAN's
             script = record.get("command", "prepare/scan.sh").split()[0]
         except (OSError, ValueError, LookupError, TypeError, AttributeError):
-            script = None
-        if script != self.script:
+            script, files = None, {}
+        if script != self.script or not files:
             raise PrepareError(
                 f"{self.dest} is there and was not prepared by this script; name another folder."
             )
@@ -180,6 +180,8 @@ class Preparation:
             raise PrepareError(
                 f"{sys.executable} has no fairseq; set PYTHON to a Python with fairseq."
             )
+        if self.folder.is_symlink():  # what is removed in it would be somebody else's
+            raise PrepareError(f"{self.folder} is a link; remove it.")
         self.folder.mkdir(parents=True, exist_ok=True)
         self._lock = os.open(self.folder, os.O_RDONLY)
         try:
@@ -201,6 +203,9 @@ class Preparation:
     ) -> None:
         if self.folder.exists():
             self._clean()
+            for folder in [path for path in self.folder.iterdir() if path.is_dir()]:
+                with suppress(OSError):  # nothing was downloaded into it
+                    folder.rmdir()
             if not any(self.folder.iterdir()):
                 self.folder.rmdir()
         os.close(self._lock)

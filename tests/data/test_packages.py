@@ -5,6 +5,7 @@ from pathlib import Path
 import pytest
 from sentence_files import pack
 
+from compgen.data import packages
 from compgen.data.packages import Package, gather, official
 from compgen.data.prepared import PrepareError, sha256
 
@@ -60,6 +61,16 @@ def test_changed_byte_in_a_zip(tmp_path: Path) -> None:
     archive.write_bytes(archive.read_bytes().replace(b"f\n\ng", b"f\n\nh"))
     with pytest.raises(PrepareError, match=r"set\.zip is cut short or damaged"):
         read(package("set.zip"), tmp_path)
+
+
+@pytest.mark.parametrize("name", ["set.zip", "set.tar.gz"])
+def test_what_unpacks_to_too_much_is_refused(
+    name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pack(tmp_path / name, {**TEXTS, "set/dev.tsv": 10_000_000 * "0"})
+    monkeypatch.setattr(packages, "LIMIT", 1 << 20)
+    with pytest.raises(PrepareError, match=rf"{name} unpacks to more than 1 MiB"):
+        read(package(name), tmp_path)
 
 
 def test_wrong_files_are_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from compgen.data import prepared
+from compgen.data.fetch import fetch
 from compgen.data.prepared import Preparation, PrepareError
 
 SETTINGS = {"valid": "dev", "seed": None}
@@ -68,6 +69,33 @@ def test_done_refuses_what_is_not_prepared(tmp_path: Path) -> None:
     for name in ("file", "notes"):
         with pytest.raises(PrepareError, match="not prepared by this script"):
             make(tmp_path / name).done()
+
+
+def test_done_refuses_a_record_without_checksums(done: Path) -> None:
+    record = json.loads((done / "PREPARED.json").read_text())
+    (done / "PREPARED.json").write_text(json.dumps({**record, "sha256": {}}))
+    with pytest.raises(PrepareError, match="not prepared by this script"):
+        make(done).done()
+
+
+def test_a_link_in_place_of_the_work_folder_is_refused(tmp_path: Path) -> None:
+    mine = tmp_path / "mine" / "data-1"
+    mine.mkdir(parents=True)
+    (mine / "notes").touch()
+    (tmp_path / ".dest.preparing").symlink_to(mine.parent)
+    with pytest.raises(PrepareError, match=r"\.dest\.preparing is a link"), make(tmp_path / "dest"):
+        pass
+    assert (mine / "notes").exists()
+
+
+def test_nothing_is_left_of_a_download_that_was_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("compgen.data.fetch.PAUSE", 0)
+    for url in ("file:///etc/hosts", "http://127.0.0.1:1"):
+        with pytest.raises(PrepareError), make(tmp_path / "dest") as work:
+            fetch(f"{url}/archive", 64 * "0", work.folder / "downloads" / "archive")
+        assert list(tmp_path.iterdir()) == []
 
 
 def test_done_refuses_what_another_script_prepared(done: Path) -> None:
