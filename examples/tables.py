@@ -22,8 +22,10 @@ from pathlib import Path
 from rows import EXAMPLES, ROOT, Run, TablesError, parse
 
 PROGRESS = re.compile(r"num_updates=(\d+).*?\bwall=(\d+), time left (\d+) min")
-SECONDS_BETWEEN_LOOKS = 5
-DONE, RUNNING, FAILED, WAITING = "done", "running", "failed", "waiting"
+SECONDS_BETWEEN_LOOKS, SECONDS_BETWEEN_REPORTS = 5, 300
+# What decides a run's outcome is in its line, whatever else the environment has.
+RECIPE_VARIABLES = {"METHOD", "SEED", "SIZE", "UPDATES", "STAGE1_EPOCHS", "SELECT", "BEAM", "PLAIN"}
+STATES = DONE, RUNNING, FAILED, WAITING = "done", "running", "failed", "waiting"
 
 
 def _flock(file: int) -> bool:
@@ -126,7 +128,8 @@ class Folder:
 
     def _environment(self) -> dict[str, str]:
         """This one, with this copy of the repository before any installed one."""
-        run, old = self.run, os.environ
+        run = self.run
+        old = {name: text for name, text in os.environ.items() if name not in RECIPE_VARIABLES}
 
         def value(text: str) -> str:
             name, _, file = text[1:].partition("/")
@@ -210,6 +213,7 @@ class Queue:
         for folder in self.folders():
             if not folder.locked():
                 (folder.path / "failed").unlink(missing_ok=True)
+        said = time.monotonic()
         try:
             while True:
                 self._reap()
@@ -221,6 +225,9 @@ class Queue:
                 self._collect(folder for folder, state in states.items() if state == DONE)
                 if not running:
                     break
+                if time.monotonic() > said + SECONDS_BETWEEN_REPORTS:
+                    said = time.monotonic()
+                    say(self.summary(states))
                 time.sleep(SECONDS_BETWEEN_LOOKS)
         finally:
             for child in self.children.values():
@@ -273,29 +280,35 @@ class Queue:
     def show(self) -> None:
         """Print what is running, failed and left, and when it ends."""
         states = {folder: folder.state() for folder in self.folders()}
-        ends: list[float] = []  # minutes from now
-        waiting: list[float | None] = []
         for folder, state in states.items():
-            left = folder.left() if state == RUNNING else None
             if state == RUNNING:
-                ends.append(left or 0.0)
-                told = f"{folder.updates():,} updates, {_until(left)}"
+                told = f"{folder.updates():,} updates, trained {_until(folder.left())}"
             elif state == FAILED:
                 told = (folder.path / "failed").read_text(encoding="utf-8").strip()
-            elif state == WAITING:
-                waiting.append(_estimate(folder, states))
-                told = "" if waiting[-1] is None else f"about {waiting[-1]:.0f} min"
+            else:
+                minutes = None if state == DONE else _estimate(folder, states)
+                told = "" if minutes is None else f"about {minutes:.0f} min"
             if state != DONE:
                 print(f"{state:8} {folder.run.path:50} {told}".rstrip())
-        ends = sorted([*ends, *[0.0] * (self.args.jobs - len(ends))])
+        print(self.summary(states))
+
+    def summary(self, states: dict[Folder, str]) -> str:
+        """How many runs are in which state, and when the last one is trained."""
+        found = list(states.values())
+        left = [folder.left() for folder, state in states.items() if state == RUNNING]
+        left += [0.0] * (self.args.jobs - len(left))
+        waiting = [_estimate(folder, states) for folder in states if states[folder] == WAITING]
+        unknown = [*left, *waiting].count(None)
+        ends = sorted(minutes or 0.0 for minutes in left)
         for minutes in waiting:
-            ends = sorted([*ends[1:], ends[0] + (minutes or 0.0)])
-        counts = [f"{list(states.values()).count(s)} {s}" for s in (DONE, RUNNING, FAILED, WAITING)]
-        unknown = waiting.count(None)
-        print(
-            f"{', '.join(counts)}; trained {_until(ends[-1])} with {self.args.jobs} at a time"
-            + (f", and {unknown} that take nobody knows how long" if unknown else "")
-        )
+            ends = sorted([ends[0] + (minutes or 0.0), *ends[1:]])
+        told = ", ".join(f"{found.count(state)} {state}" for state in STATES)
+        if RUNNING not in found and WAITING not in found:
+            return told
+        if unknown == found.count(RUNNING) + found.count(WAITING):
+            return f"{told}; no estimate yet"
+        without = f", but for {unknown} without an estimate yet" if unknown else ""
+        return f"{told}; trained {_until(ends[-1])}, {self.args.jobs} at a time{without}"
 
 
 def _estimate(folder: Folder, states: dict[Folder, str]) -> float | None:

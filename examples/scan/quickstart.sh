@@ -10,38 +10,14 @@ root="$(cd "$here/../.." && pwd)"
 source "$here/../whole.sh"
 whole 0 SEED
 whole 1 UPDATES
-export SEED="${SEED:-1}" UPDATES="${UPDATES:-9000}" OMP_NUM_THREADS="${OMP_NUM_THREADS:-1}"
-data="${DATA_DIR:-$root/data-bin}/scan-addjump-2x"
-runs="${RUNS_DIR:-$root/runs}/quickstart-seed$SEED-updates$UPDATES"
-methods=(sal-brown plain)
+seed="${SEED:-1}" updates="${UPDATES:-9000}" runs="${RUNS_DIR:-$root/runs}"
+table="scan-addjump-2x/quickstart-$updates"
 
-bash "$root/prepare/scan.sh" addjump "$data" --augment 2
-
-train() {
-    local method="$1" save="$runs/$1"
-    if [[ -e "$save/test.last.json" ]]; then
-        echo "quickstart: $method is trained and scored already in $save"
-        return
-    fi
-    mkdir -p "$save"
-    echo "quickstart: training $method, log in $save/train.log"
-    METHOD="$method" bash "$here/train.sh" "$data" "$save" >"$save/train.out" 2>&1 ||
-        { echo "quickstart: training $method failed:" >&2; tail -n 5 "$save/train.out" >&2; return 1; }
-    bash "$here/evaluate.sh" "$data" "$save" >"$save/evaluate.out" ||
-        { echo "quickstart: evaluating $method failed" >&2; return 1; }
-}
-
-# One process per model, one thread each; the estimate comes from the slower one's log.
-pids=()
-for method in "${methods[@]}"; do
-    train "$method" &
-    pids+=($!)
-done
-python "$here/progress.py" "$UPDATES" "${methods[@]/#/$runs/}" &
-progress=$!
-status=0
-for pid in "${pids[@]}"; do wait "$pid" || status=1; done
-kill "$progress" 2>/dev/null || true
-wait "$progress" 2>/dev/null || true
-((status == 0)) || exit 1
-compgen-report "${methods[@]/#/$runs/}"
+mkdir -p "$runs"
+cat >"$runs/quickstart.txt" <<END
+data scan-addjump-2x scan scan.sh addjump --augment 2
+run 1 $table sal-brown,plain $seed UPDATES=$updates
+END
+python "$root/examples/tables.py" "$runs" "" --file "$runs/quickstart.txt" \
+    --data "${DATA_DIR:-$root/data-bin}" --jobs 2
+compgen-report "$runs/$table/sal-brown.$seed" "$runs/$table/plain.$seed"

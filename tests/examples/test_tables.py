@@ -5,6 +5,7 @@ import signal
 import subprocess
 import sys
 import time
+import tomllib
 
 import pytest
 from recipes import EXAMPLES, TINY, prepared
@@ -103,6 +104,18 @@ def test_a_run_that_was_begun_in_another_way_is_refused(out, tmp_path):
     other = file(tmp_path, f"run 1 tiny/changed plane 1 UPDATES=6 {FLAGS}")
     said = tables(out, "changed", "--file", other, status=1)
     assert "ROW.json says that it was begun in another way" in said
+
+
+def test_every_figure_of_the_papers_has_a_row(tmp_path):
+    status = tables(tmp_path, "--status", "")
+    rows = {line.split()[1].rpartition(".")[0] for line in status.splitlines()[:-1]}
+    methods = {(row.split("/")[0], row.split("/")[2]) for row in rows}
+    papers = tomllib.loads((EXAMPLES.parent / "results" / "papers.toml").read_text())
+    ours = set(papers.pop("ours"))
+    assert ours <= {method for _, method in methods}
+    for data, paper in papers.items():
+        figures = [name for found in paper.values() if isinstance(found, dict) for name in found]
+        assert {(data, method) for method in figures} <= methods
 
 
 def test_errors_are_sentences(tmp_path):
