@@ -41,7 +41,11 @@ class CATPretrainingConfig(FairseqDataclass):
     0.1 the guidance to right sememes still outweighs it.
     """
 
-    task_loss: float = option(1.0, "weight of masked LM and next sentence prediction on h_cont")
+    task_loss: float = option(
+        1.0,
+        "weight of masked LM and next sentence prediction on h_cont, beside equation 6, which has "
+        "them once more; 0: they are counted once",
+    )
     guided_decomposition: float = option(
         1.0, "weight of the attention to wrong sememes (equation 4, first term)"
     )
@@ -54,24 +58,22 @@ class CATPretrainingConfig(FairseqDataclass):
         False, "leave words that are to be predicted out of the first term of equation 4"
     )
     sparsity: float = option(
-        0.1, "weight of the mean attention to a code, summed over layers (equation 4, second term)"
+        0.1,
+        "weight of the mean attention to a code, summed over layers (equation 4, second term); 0 "
+        "gives it no gradient",
     )
     reconstruction: float = option(
         1.0, "weight of the mean square of h_comp - h_cont, summed over layers (equation 5)"
     )
     reconstruction_beta: float = option(
-        0.1, "share of that gradient that moves h_cont towards h_comp"
+        terms.BETA,
+        "weight, in [0, 1), of the part of equation 5 that moves h_cont (the paper: 0.1)",
     )
     sufficiency: float = option(
         1.0, "weight of BERT's tasks on each of h_cont, h_comp and h_mix (equation 6)"
     )
     nuance: float = option(
         1.0, "weight of what h_cont - h_comp still tells: entropy and BERT's tasks (equation 7)"
-    )
-    composition_after: int = option(
-        0,
-        "beyond the paper: the update after which equations 4 to 7 set in, their weights rising to "
-        "their values in as many updates again; until then the loss is BERT's (0: from the start)",
     )
     ablation: ChoiceEnum(list(ABLATIONS)) = option(  # type: ignore[valid-type]
         "none",
@@ -106,7 +108,7 @@ class CATPretrainingCriterion(FairseqCriterion):
         task: ``cat_pretraining``, which knows the words' sememes.
 
     Raises:
-        ValueError: the task does not, or ``--composition-after`` is negative.
+        ValueError: the task does not.
     """
 
     sememes: Tensor  # (annotated words, S), see WordSememes.table
@@ -121,25 +123,21 @@ class CATPretrainingCriterion(FairseqCriterion):
         self.by_scores = str(cfg.guidance) == "scores"
         self.unguided_masked = cfg.unguided_masked
         self.beta = cfg.reconstruction_beta
-        if cfg.composition_after < 0:
-            raise ValueError("--composition-after is a number of updates, 0 or more")
-        self.after = cfg.composition_after
         self.register_buffer("sememes", task.word_sememes.table, persistent=False)
 
     def forward(self, model, sample, reduce=True):
         """The loss of a batch of pairs, its number of masked subwords, and what to log."""
         masked = sample["target"].ne(self.padding_idx)
-        weights = self._weights(model)
-        asked = self._asked(model, weights)
-        scores = self.by_scores and weights["guided_decomposition"] > 0
+        asked = self._asked(model)
+        scores = self.by_scores and self.weights["guided_decomposition"] > 0
         _, extra = model(
             **sample["net_input"], masked_tokens=masked, pretraining=asked, scores=scores
         )
         outputs: PretrainingOutputs = extra["pretraining"]
         words, follows = sample["target"][masked], sample["next_sentence"]
-        values = list(self._tasks(outputs, words, follows, weights))
+        values = list(self._tasks(outputs, words, follows))
         if outputs.composition is not None:
-            values += self._composition(outputs, sample, weights)
+            values += self._composition(outputs, sample)
         dummy = bool(sample.get("ignore_grad", False))
         size = masked.sum()
         scale = Reduction(values, size * (not dummy), dummy, distributed=self.training)
@@ -152,28 +150,15 @@ class CATPretrainingCriterion(FairseqCriterion):
         logging_output["loss"] = scale.logged_loss(values, logging_output)
         return loss, size, logging_output
 
-    def _weights(self, model: Any) -> dict[str, float]:
-        """The weights at this update; validation has those of the end throughout."""
-        if not self.after or not model.training:
-            return self.weights
-        share = unwrapped(model).num_updates / self.after - 1
-        share = min(max(share, 0.0), 1.0)
-        return {n: w if n == "task_loss" else share * w for n, w in self.weights.items()}
-
-    @staticmethod
-    def _asked(model: Any, weights: dict[str, float]) -> tuple[str, ...]:
+    def _asked(self, model: Any) -> tuple[str, ...]:
         """The representations that the heads are to read."""
         if unwrapped(model).cfg.composition == "none":
             return ("cont",)
-        asked = REPRESENTATIONS if weights["sufficiency"] else ("cont",)
-        return (*asked, "nuance") if weights["nuance"] else asked
+        asked = REPRESENTATIONS if self.weights["sufficiency"] else ("cont",)
+        return (*asked, "nuance") if self.weights["nuance"] else asked
 
     def _tasks(
-        self,
-        outputs: PretrainingOutputs,
-        words: Tensor,
-        follows: Tensor,
-        weights: dict[str, float],
+        self, outputs: PretrainingOutputs, words: Tensor, follows: Tensor
     ) -> Iterator[Value]:
         """Masked LM and next sentence prediction: ``L_task``, equations 6 and 7."""
         pairs = torch.tensor(len(follows), device=follows.device)
@@ -184,25 +169,23 @@ class CATPretrainingCriterion(FairseqCriterion):
             mlm = F.cross_entropy(logits.float(), words, reduction="sum")
             nsp = F.cross_entropy(next_logits, follows, reduction="sum")
             if name == "nuance":
-                weight = weights["nuance"]
+                weight = self.weights["nuance"]
                 yield Value("nuance_mlm", weight, mlm, number, terms.nuance_task)
                 yield Value("nuance_nsp", weight, nsp, pairs, terms.nuance_task)
                 continue
-            weight = 0.0 if plain else weights["sufficiency"]
-            weight += weights["task_loss"] if name == "cont" else 0.0
+            weight = 0.0 if plain else self.weights["sufficiency"]
+            weight += self.weights["task_loss"] if name == "cont" else 0.0
             yield Value(f"mlm_{name}", weight, mlm, number)
             yield Value(f"nsp_{name}", weight, nsp, pairs)
             right = next_logits.argmax(-1).eq(follows).sum()
             yield Value(f"nsp_accuracy_{name}", 0.0, 100 * right, pairs)
 
-    def _composition(
-        self, outputs: PretrainingOutputs, sample: dict[str, Any], weights: dict[str, float]
-    ) -> Iterator[Value]:
+    def _composition(self, outputs: PretrainingOutputs, sample: dict[str, Any]) -> Iterator[Value]:
         """Equations 4, 5 and the first term of 7; how sparse the layers are."""
         composition = outputs.composition
         assert composition is not None and outputs.attention is not None
         keep, last = composition.keep, composition.layers[-1]
-        if weights["guided_decomposition"]:
+        if self.weights["guided_decomposition"]:
             rows = sample["rows"]
             annotated = rows.ge(0)
             if self.unguided_masked:
@@ -212,15 +195,15 @@ class CATPretrainingCriterion(FairseqCriterion):
                 pair = terms.guided_scores(outputs.scores, right, annotated)
             else:
                 pair = terms.guided_decomposition(outputs.attention, right, annotated)
-            yield Value("guided_decomposition", weights["guided_decomposition"], *pair)
-        if weights["sparsity"]:
-            yield Value("sparsity", weights["sparsity"], *terms.sparsity(composition))
-        if weights["reconstruction"]:
+            yield Value("guided_decomposition", self.weights["guided_decomposition"], *pair)
+        if self.weights["sparsity"]:
+            yield Value("sparsity", self.weights["sparsity"], *terms.sparsity(composition))
+        if self.weights["reconstruction"]:
             pair = terms.layer_reconstruction(composition, self.beta)
-            yield Value("reconstruction", weights["reconstruction"], *pair)
-        if weights["nuance"]:
+            yield Value("reconstruction", self.weights["reconstruction"], *pair)
+        if self.weights["nuance"]:
             pair = terms.nuance_entropy(last.cont - last.comp, keep)
-            yield Value("nuance_entropy", weights["nuance"], *pair)
+            yield Value("nuance_entropy", self.weights["nuance"], *pair)
         for number, layer in enumerate(composition.layers, start=1):
             silent = layer.attention.detach().eq(0)
             zeros = silent.float().mean(-1)

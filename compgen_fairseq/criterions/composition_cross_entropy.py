@@ -26,8 +26,10 @@ class CompositionCrossEntropyConfig(LabelSmoothedCrossEntropyCriterionConfig):
         metadata={"help": "weight of the mean square of h_comp - h_cont, summed over layers"},
     )
     reconstruction_beta: float = field(
-        default=0.1,
-        metadata={"help": "share of that gradient that moves h_cont towards h_comp"},
+        default=terms.BETA,
+        metadata={
+            "help": "weight, in [0, 1), of equation 5's part that moves h_cont (the paper: 0.1)"
+        },
     )
     sparsity: float = field(
         default=0.01,
@@ -55,7 +57,7 @@ class CompositionCrossEntropyCriterion(TermsCrossEntropyCriterion):
         ignore_prefix_size: int = 0,
         report_accuracy: bool = False,
         reconstruction: float = 0.1,
-        reconstruction_beta: float = 0.1,
+        reconstruction_beta: float = terms.BETA,
         sparsity: float = 0.01,
     ):
         super().__init__(task, sentence_avg, label_smoothing, ignore_prefix_size, report_accuracy)

@@ -13,8 +13,11 @@ from compgen_fairseq.modules.composition_outputs import CompositionLayer, Compos
 
 Term = tuple[Tensor, Tensor]
 
+#: Equation 5's default. The paper has 0.1, which holds back whatever else is to be learned.
+BETA = 0.0
 
-def reconstruction(layer: CompositionLayer, keep: Tensor, beta: float = 0.1) -> Term:
+
+def reconstruction(layer: CompositionLayer, keep: Tensor, beta: float = BETA) -> Term:
     """``|comp - sg(cont)|^2 + beta |sg(comp) - cont|^2`` (equation 5).
 
     The square is the mean over the width, so that its weight does not depend on the width; the
@@ -38,7 +41,7 @@ def reconstruction(layer: CompositionLayer, keep: Tensor, beta: float = 0.1) -> 
     return ((pull + beta * push).mean(-1) * keep).sum(), keep.sum()
 
 
-def layer_reconstruction(outputs: CompositionOutputs, beta: float = 0.1) -> Term:
+def layer_reconstruction(outputs: CompositionOutputs, beta: float = BETA) -> Term:
     """:func:`reconstruction`, summed over the layers."""
     parts = [reconstruction(layer, outputs.keep, beta) for layer in outputs.layers]
     return torch.stack([part for part, _ in parts]).sum(), parts[0][1]

@@ -161,7 +161,6 @@ class CATModel(BaseFairseqModel):
     def __init__(self, cfg: CATConfig, encoder: CATEncoder):
         super().__init__()
         self.cfg = cfg
-        self.num_updates = 0
         self.encoder = encoder
         dim, vocabulary = cfg.encoder_embed_dim, len(encoder.dictionary)
         self.lm_head = RobertaLMHead(dim, vocabulary, "gelu", encoder.embed_tokens.weight)
@@ -303,11 +302,6 @@ class CATModel(BaseFairseqModel):
         """Probabilities of the logits, in 32 bits."""
         function = torch.log_softmax if log_probs else torch.softmax
         return function(net_output[0].float(), dim=-1)
-
-    def set_num_updates(self, num_updates: int) -> None:
-        """fairseq tells before every update how many there have been."""
-        super().set_num_updates(num_updates)
-        self.num_updates = num_updates
 
     def max_positions(self) -> int:
         """The longest input."""

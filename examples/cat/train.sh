@@ -33,7 +33,6 @@ else # 3 layers, 128 wide
     : "${UPDATES:=800}"
     SIZE_FLAGS=(
         --arch cat_tiny --lr 1e-3 --warmup-updates 100 --batch-size 32
-        --composition-after $((UPDATES / 4)) # README.md, "Measured"
         --validate-interval-updates 100 --save-interval-updates 200
     )
 fi
