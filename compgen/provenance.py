@@ -33,6 +33,9 @@ class Record:
         updates: how many have been done already.
         gpus: the names of the GPUs.
         processes: how many of them train together.
+
+    Raises:
+        ValueError: if there is another kind of file in its place.
     """
 
     def __init__(
@@ -46,7 +49,10 @@ class Record:
         self.path = folder / FILE
         self.before: list[dict[str, Any]] = []
         if updates and self.path.exists():
-            self.before = json.loads(self.path.read_text(encoding="utf-8"))["sessions"]
+            try:
+                self.before = list(json.loads(self.path.read_text(encoding="utf-8"))["sessions"])
+            except (ValueError, LookupError, TypeError):
+                raise ValueError(f"{self.path}: it is no record of a training; remove it") from None
         self.began = time.monotonic()
         self.session = {
             "started": datetime.now(UTC).isoformat(timespec="seconds"),

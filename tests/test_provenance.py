@@ -27,6 +27,9 @@ def test_sessions_add_up_and_a_fresh_start_begins_anew(tmp_path, monkeypatch):
     assert second["cpu_minutes"] >= 0 and second["minutes"] >= 0
     Record(tmp_path, SETTINGS, 0).save(1, 8)
     assert len(json.loads((tmp_path / "RUN.json").read_text())["sessions"]) == 1
+    (tmp_path / "RUN.json").write_text("{")
+    with pytest.raises(ValueError, match=r"RUN\.json: it is no record of a training; remove it"):
+        Record(tmp_path, SETTINGS, 1)
     with pytest.raises(OutputError, match=r"none/RUN\.json: No such file"):
         Record(tmp_path / "none", SETTINGS, 0).save(0, 0)
 
