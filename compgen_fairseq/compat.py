@@ -21,6 +21,7 @@ import compgen
 logging.getLogger("fairseq.tasks.text_to_speech").setLevel(logging.WARNING)
 
 from fairseq import checkpoint_utils  # noqa: E402
+from fairseq import options as command_line  # noqa: E402
 from fairseq.data import data_utils  # noqa: E402
 from fairseq.distributed import utils as distributed_utils  # noqa: E402
 from fairseq.file_io import PathManager  # noqa: E402
@@ -45,6 +46,7 @@ def apply() -> None:
     end_a_finished_training()
     average_numbers_only()
     say_errors_in_sentences()
+    show_every_flag()
 
 
 def keep_the_last_batch() -> None:
@@ -294,3 +296,29 @@ def _in_a_sentence(hook: Hook) -> Hook:
             hook(kind, error, trace)
 
     return say
+
+
+def show_every_flag() -> None:
+    """Have ``fairseq-train --help`` list the flags of the model, task and criterion it is called
+    with, too.
+
+    fairseq parses twice, first to find those names, and that first time answers ``--help``.
+    """
+    if not hasattr(command_line.parse_args_and_arch, "__wrapped__"):
+        command_line.parse_args_and_arch = _help_last(command_line.parse_args_and_arch)
+
+
+def _help_last(parse_args_and_arch: Callable[..., Any]) -> Callable[..., Any]:
+    @functools.wraps(parse_args_and_arch)
+    def parse(
+        parser: argparse.ArgumentParser, input_args: list[str] | None = None, **kwargs: Any
+    ) -> Any:
+        def first(words: list[str] | None = None, *_: Any) -> Any:
+            del parser.parse_known_args  # the class's again, for the second time
+            given = sys.argv[1:] if words is None else words
+            return parser.parse_known_args([w for w in given if w not in ("-h", "--help")])
+
+        parser.parse_known_args = first  # type: ignore[method-assign, assignment]
+        return parse_args_and_arch(parser, input_args, **kwargs)
+
+    return parse
