@@ -6,7 +6,6 @@ import inspect
 import logging
 import os
 import sys
-import traceback
 from collections.abc import Callable, Iterable
 from pathlib import Path
 from types import TracebackType
@@ -15,14 +14,12 @@ from typing import Any
 import numpy as np
 import torch
 
-import compgen
-
 # At its import fairseq says that tensorboardX is missing, before every message of ours.
 logging.getLogger("fairseq.tasks.text_to_speech").setLevel(logging.WARNING)
 
 from fairseq import checkpoint_utils  # noqa: E402
 from fairseq import options as command_line  # noqa: E402
-from fairseq.data import data_utils  # noqa: E402
+from fairseq.data import Dictionary, data_utils  # noqa: E402
 from fairseq.distributed import utils as distributed_utils  # noqa: E402
 from fairseq.file_io import PathManager  # noqa: E402
 from fairseq.models.ema.ema import EMA  # noqa: E402
@@ -30,7 +27,9 @@ from fairseq.tasks import FairseqTask  # noqa: E402
 from fairseq.trainer import Trainer  # noqa: E402
 from omegaconf import OmegaConf  # noqa: E402
 
+from compgen import errors  # noqa: E402
 from compgen.provenance import Record  # noqa: E402
+from compgen_fairseq import files, flags  # noqa: E402
 
 logger = logging.getLogger(__name__)
 
@@ -45,6 +44,8 @@ def apply() -> None:
     copy_whole_checkpoints()
     end_a_finished_training()
     average_numbers_only()
+    check_flags_first()
+    open_files_first()
     say_errors_in_sentences()
     show_every_flag()
 
@@ -266,12 +267,52 @@ def _without_integers(init: Callable[..., None]) -> Callable[..., None]:
     return init_without
 
 
-def say_errors_in_sentences() -> None:
-    """Let a command of fairseq that this package refuses something end in the reason alone.
+def check_flags_first() -> None:
+    """Let every command of fairseq refuse flags that make no sense (:mod:`compgen_fairseq.flags`).
 
-    A ``ValueError`` or ``OSError`` raised by this package is a sentence that names the flag or the
-    file; fairseq's commands would print where it was raised above it. ``COMPGEN_TRACEBACK=1``
-    has them do so; programs that are no command of fairseq are left as they are.
+    fairseq's commands look the function up in its module.
+    """
+    if not hasattr(command_line.parse_args_and_arch, "__wrapped__"):
+        command_line.parse_args_and_arch = _checked(command_line.parse_args_and_arch)
+
+
+def _checked(parse: Callable[..., Any]) -> Callable[..., Any]:
+    @functools.wraps(parse)
+    def parse_and_check(*args: Any, **kwargs: Any) -> Any:
+        parsed = parse(*args, **kwargs)
+        flags.check(parsed[0] if isinstance(parsed, tuple) else parsed)
+        return parsed
+
+    return parse_and_check
+
+
+def open_files_first() -> None:
+    """Look at the files that fairseq opens, and name the one that is missing or broken
+    (:mod:`compgen_fairseq.files`)."""
+    for owner, name, checked in (
+        (Dictionary, "add_from_file", files.open_dictionary),
+        (data_utils, "load_indexed_dataset", files.open_sentences),
+        (data_utils, "infer_language_pair", files.find_language_pair),
+        (checkpoint_utils, "load_checkpoint_to_cpu", files.open_checkpoint),
+    ):
+        fairseqs = getattr(owner, name)
+        if not hasattr(fairseqs, "__wrapped__"):
+            setattr(owner, name, _through(checked, fairseqs))
+
+
+def _through(checked: Callable[..., Any], fairseqs: Callable[..., Any]) -> Callable[..., Any]:
+    @functools.wraps(fairseqs)
+    def call(*args: Any, **kwargs: Any) -> Any:
+        return checked(fairseqs, *args, **kwargs)
+
+    return call
+
+
+def say_errors_in_sentences() -> None:
+    """Let what ends a command of fairseq be told in one sentence, not where it was raised.
+
+    ``COMPGEN_TRACEBACK=1`` has fairseq's commands show the way there; programs that are no command
+    of fairseq are left as they are.
     """
     command = Path(sys.argv[0])
     if not (command.name.startswith("fairseq-") or command.parent.name == "fairseq_cli"):
@@ -281,17 +322,15 @@ def say_errors_in_sentences() -> None:
     sys.excepthook = _in_a_sentence(sys.excepthook)
 
 
-OURS = Path(__file__).parent, Path(compgen.__file__).parent
 Hook = Callable[[type[BaseException], BaseException, TracebackType | None], Any]
 
 
 def _in_a_sentence(hook: Hook) -> Hook:
     @functools.wraps(hook)
     def say(kind: type[BaseException], error: BaseException, trace: TracebackType | None) -> None:
-        files = [frame.f_code.co_filename for frame, _ in traceback.walk_tb(trace)]
-        ours = bool(files) and any(Path(files[-1]).is_relative_to(folder) for folder in OURS)
-        if ours and isinstance(error, ValueError | OSError):
-            print(f"{Path(sys.argv[0]).name}: {' '.join(str(error).split())}", file=sys.stderr)
+        if isinstance(error, Exception):
+            told = errors.sentence_about_output(error) or errors.sentence(error)
+            print(f"{Path(sys.argv[0]).name}: {told}", file=sys.stderr)
         else:
             hook(kind, error, trace)
 

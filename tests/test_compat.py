@@ -129,9 +129,30 @@ def test_what_this_package_refuses_ends_in_a_sentence(hook, capsys, tmp_path):
     assert capsys.readouterr().err == f"fairseq-train: {file}, {reason}\n"
 
 
-@pytest.mark.parametrize("error", [raised(int, "x"), raised(json.loads, "{"), KeyError("x")])
-def test_other_errors_are_shown_as_ever(hook, capsys, error):
+@pytest.mark.parametrize(
+    "error, told",
+    [
+        (raised(int, "x"), "invalid literal for int() with base 10: 'x' (ValueError in "),
+        (raised(json.loads, "{"), "(JSONDecodeError in json/decoder.py:"),
+        (raised({}.__getitem__, "x"), "KeyError: 'x' (KeyError in "),
+        (raised(open, "/none"), "/none: No such file or directory"),
+        (AssertionError(), "AssertionError (AssertionError in no known line; COMPGEN_TRACEBACK=1"),
+    ],
+)
+def test_other_errors_end_in_a_sentence_with_their_place(hook, capsys, error, told):
     hook(error)
+    (line,) = capsys.readouterr().err.splitlines()
+    assert line.startswith("fairseq-train: ") and told in line
+
+
+def test_what_a_worker_died_of_is_told(hook, capsys):
+    trace = f'Traceback (most recent call last):\n  File "{compat.__file__}", line 3, in check\n'
+    hook(RuntimeError(f"\n\n-- Process 1 terminated:\n{trace}ValueError: --lr is too high\n"))
+    assert capsys.readouterr().err == "fairseq-train: --lr is too high\n"
+
+
+def test_an_interrupt_is_shown_as_ever(hook, capsys):
+    hook(KeyboardInterrupt())
     assert capsys.readouterr().err == "as ever\n"
 
 

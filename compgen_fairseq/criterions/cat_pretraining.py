@@ -16,6 +16,7 @@ from fairseq.dataclass import ChoiceEnum, FairseqDataclass
 from fairseq.logging import metrics
 from torch import Tensor
 
+from compgen.ranges import AT_LEAST_0, SHARE, check, ranges
 from compgen_fairseq.criterions import composition_terms as terms
 from compgen_fairseq.criterions.structural_cross_entropy import Reduction, Value, unwrapped
 from compgen_fairseq.models.cat import PretrainingOutputs
@@ -33,6 +34,11 @@ ABLATIONS = {
 }
 
 
+@ranges(
+    (AT_LEAST_0, ("task_loss", "guided_decomposition", "sparsity", "reconstruction")),
+    (AT_LEAST_0, ("sufficiency", "nuance")),
+    (SHARE, ("reconstruction_beta",)),
+)
 @dataclass
 class CATPretrainingConfig(FairseqDataclass):
     """The weights of the terms, all 1 in the paper, and what is left out.
@@ -108,13 +114,16 @@ class CATPretrainingCriterion(FairseqCriterion):
         task: ``cat_pretraining``, which knows the words' sememes.
 
     Raises:
-        ValueError: the task does not.
+        ValueError: the task does not, or a number makes no sense.
     """
 
     sememes: Tensor  # (annotated words, S), see WordSememes.table
 
+    models = ("cat",)
+
     def __init__(self, cfg: CATPretrainingConfig, task: Any):
         super().__init__(task)
+        check(cfg)
         if not hasattr(task, "word_sememes"):
             raise ValueError("--criterion cat_pretraining goes with --task cat_pretraining")
         left_out = ABLATIONS[str(cfg.ablation)]

@@ -9,6 +9,7 @@ from fairseq.criterions.label_smoothed_cross_entropy import (
 )
 from omegaconf import II
 
+from compgen.ranges import AT_LEAST_0, SHARE, ranges
 from compgen_fairseq.criterions import composition_terms as terms
 from compgen_fairseq.criterions.structural_cross_entropy import (
     TermsCrossEntropyCriterion,
@@ -17,6 +18,7 @@ from compgen_fairseq.criterions.structural_cross_entropy import (
 from compgen_fairseq.modules.composition_outputs import CompositionOutputs
 
 
+@ranges((AT_LEAST_0, ("reconstruction", "sparsity")), (SHARE, ("reconstruction_beta",)))
 @dataclass
 class CompositionCrossEntropyConfig(LabelSmoothedCrossEntropyCriterionConfig):
     """The weights of the terms."""
@@ -48,6 +50,8 @@ class CompositionCrossEntropyCriterion(TermsCrossEntropyCriterion):
 
     With ``--update-freq`` above 1 the means are taken over each mini-batch.
     """
+
+    models = ("cat_transformer", "transformer")
 
     def __init__(
         self,

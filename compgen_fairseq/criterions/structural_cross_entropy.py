@@ -134,6 +134,8 @@ class StructuralCrossEntropyCriterion(TermsCrossEntropyCriterion):
     With ``--update-freq`` above 1 the means are taken over each mini-batch.
     """
 
+    models = ("sq_transformer", "transformer")
+
     def __init__(
         self,
         task,

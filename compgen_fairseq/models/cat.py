@@ -20,6 +20,7 @@ from fairseq.modules.transformer_layer import TransformerEncoderLayerBase
 from fairseq.modules.transformer_sentence_encoder import init_bert_params
 from torch import Tensor
 
+from compgen.ranges import AT_LEAST_0, AT_LEAST_1, RATE, Range, check, ranges
 from compgen_fairseq.models.cat_transformer import REPRESENTATIONS
 from compgen_fairseq.models.sq_config import option
 from compgen_fairseq.modules.cat_layer import CATLayer
@@ -29,6 +30,13 @@ from compgen_fairseq.modules.primitive_composition import SCORES
 logger = logging.getLogger(__name__)
 
 
+@ranges(
+    (AT_LEAST_1, ("encoder_layers", "encoder_embed_dim", "encoder_ffn_embed_dim")),
+    (AT_LEAST_1, ("encoder_attention_heads", "max_positions")),
+    (RATE, ("dropout", "attention_dropout", "pooler_dropout")),
+    (Range(2), ("codes",)),
+    (AT_LEAST_0, ("sememe_codes",)),
+)
 @dataclass
 class CATConfig(FairseqDataclass):
     """Every option of ``--arch cat``; the sizes default to the paper's (appendix A.1)."""
@@ -185,6 +193,7 @@ class CATModel(BaseFairseqModel):
         """
         names = CATConfig.__dataclass_fields__
         chosen = CATConfig(**{n: getattr(cfg, n) for n in names if hasattr(cfg, n)})
+        check(chosen)
         if chosen.encoder_embed_dim % chosen.encoder_attention_heads:
             raise ValueError(
                 f"--encoder-embed-dim {chosen.encoder_embed_dim} is not a multiple of"

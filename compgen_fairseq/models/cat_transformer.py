@@ -21,6 +21,7 @@ from fairseq.models.transformer import (
 from fairseq.models.transformer.transformer_legacy import transformer_iwslt_de_en
 from torch import Tensor
 
+from compgen.ranges import Range, check, ranges
 from compgen_fairseq.modules.cat_layer import CATLayer
 from compgen_fairseq.modules.composition_outputs import CompositionOutputs
 from compgen_fairseq.modules.primitive_composition import SCORES
@@ -28,6 +29,7 @@ from compgen_fairseq.modules.primitive_composition import SCORES
 REPRESENTATIONS = ("cont", "comp", "mix")
 
 
+@ranges((Range(2), ("codes",)))
 @dataclass
 class CompositionConfig(FairseqDataclass):
     """Options of ``--arch cat_transformer``, on top of those of ``--arch transformer``."""
@@ -54,7 +56,7 @@ class CompositionConfig(FairseqDataclass):
         """Take the options out of a namespace with others.
 
         Raises:
-            ValueError: on an unknown choice.
+            ValueError: on an unknown choice, or a number that makes no sense.
         """
         names = [f.name for f in fields(cls) if hasattr(args, f.name)]
         config = cls(**{name: getattr(args, name) for name in names})
@@ -63,6 +65,7 @@ class CompositionConfig(FairseqDataclass):
                 f"--representation is one of {', '.join(REPRESENTATIONS)}, "
                 f"not {config.representation}"
             )
+        check(config)
         return config
 
 

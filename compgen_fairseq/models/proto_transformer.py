@@ -25,6 +25,7 @@ from fairseq.models.transformer.transformer_legacy import transformer_iwslt_de_e
 from fairseq.modules.checkpoint_activations import checkpoint_wrapper
 from torch import Tensor, nn
 
+from compgen.ranges import AT_LEAST_1, check, ranges
 from compgen_fairseq.modules.prototype_attention import PrototypeAttention, PrototypeTable
 from compgen_fairseq.modules.prototype_layer import PrototypeDecoderLayer, PrototypeEncoderLayer
 from compgen_fairseq.prototypes.extract import Settings
@@ -40,6 +41,7 @@ SIDES = {
 }
 
 
+@ranges((AT_LEAST_1, ("prototypes_per_token", "prototype_min_count")))
 @dataclass
 class PrototypeConfig(FairseqDataclass):
     """Options of ``--arch proto_transformer``, on top of those of ``--arch transformer``."""
@@ -90,9 +92,7 @@ class PrototypeConfig(FairseqDataclass):
             raise ValueError(
                 f"--prototype-layer is last-but-one or last, not {config.prototype_layer}"
             )
-        for name in ("prototypes_per_token", "prototype_min_count"):
-            if getattr(config, name) < 1:
-                raise ValueError(f"--{name.replace('_', '-')} must be at least 1")
+        check(config)
         return config
 
 

@@ -25,6 +25,7 @@ from fairseq.models import (
 )
 from torch import Tensor
 
+from compgen.ranges import AT_LEAST_1, RATE, check, ranges
 from compgen_fairseq.models.sq_config import option
 from compgen_fairseq.modules.code_predictor import padding_mask
 from compgen_fairseq.modules.dropout import apply_dropout
@@ -34,6 +35,11 @@ from compgen_fairseq.modules.syntactic_encoder import BidirectionalRNN, Syntacti
 UNLIMITED = int(1e5)  # sentences of any length can be read and written
 
 
+@ranges(
+    (AT_LEAST_1, ("encoder_embed_dim", "encoder_hidden_size", "encoder_layers")),
+    (AT_LEAST_1, ("decoder_layers", "semantic_dim")),
+    (RATE, ("dropout", "semantic_dropout", "hidden_dropout")),
+)
 @dataclass
 class SyntacticAttentionConfig(FairseqDataclass):
     """Every option of ``--arch syntactic_attention``. Sizes default to the paper's best model."""
@@ -94,8 +100,7 @@ class SyntacticAttentionConfig(FairseqDataclass):
         Raises:
             ValueError: naming the flags.
         """
-        if min(self.encoder_layers, self.decoder_layers) < 1:
-            raise ValueError("--encoder-layers and --decoder-layers are at least 1")
+        check(self)
         if self.encoder_layers > 1 and self.encoder_hidden_size % 2:
             raise ValueError(
                 "--encoder-hidden-size must be even: the first of several layers has half of it"

@@ -12,6 +12,7 @@ from omegaconf import II, MISSING
 
 from compgen.data.prepared import PrepareError
 from compgen.data.sememes import Annotations
+from compgen.ranges import SEED, SHARE, Range, check, ranges
 from compgen_fairseq.data.sentence_pairs import SentencePairDataset
 from compgen_fairseq.data.word_sememes import WordSememes
 from compgen_fairseq.models.sq_config import option
@@ -19,6 +20,7 @@ from compgen_fairseq.models.sq_config import option
 logger = logging.getLogger(__name__)
 
 
+@ranges((Range(5), ("tokens_per_sample",)), (SHARE, ("mask_prob",)), (SEED, ("seed",)))
 @dataclass
 class CATPretrainingTaskConfig(FairseqDataclass):
     """Options of ``--task cat_pretraining``."""
@@ -70,7 +72,9 @@ class CATPretrainingTask(FairseqTask):
 
         Raises:
             FileNotFoundError: the folder has not what pre-training needs.
+            ValueError: a number makes no sense.
         """
+        check(cfg)
         folder = Path(cfg.data)
         try:
             annotations = Annotations.read(folder)

@@ -1,7 +1,6 @@
 """fairseq's translation task with more scores in validation and repeated pairs spread out."""
 
 import functools
-import json
 import logging
 from argparse import Namespace
 from dataclasses import dataclass, field
@@ -18,8 +17,10 @@ from fairseq.tasks import register_task
 from fairseq.tasks.translation import TranslationConfig, TranslationTask
 from torch import Tensor
 
+from compgen.ranges import check
 from compgen.scoring import cter
 from compgen.scoring.exact_match import ExactMatch, exact_match
+from compgen_fairseq import flags
 from compgen_fairseq.tasks import eval_cter, prototype_hook
 from compgen_fairseq.tasks.spread import SpreadRepeatsDataset
 from compgen_fairseq.tasks.word_classes import FINDERS
@@ -88,7 +89,7 @@ class CompgenTranslationTask(prototype_hook.PrototypeStages, TranslationTask):
         tgt_dict: dictionary of the target side.
 
     Raises:
-        ValueError: if ``--eval-exact-match-args`` or ``--eval-cter-args`` is no JSON object.
+        ValueError: if ``--eval-exact-match-args`` or ``--eval-cter-args`` makes no sense.
     """
 
     cfg: CompgenTranslationConfig
@@ -97,8 +98,10 @@ class CompgenTranslationTask(prototype_hook.PrototypeStages, TranslationTask):
         self, cfg: CompgenTranslationConfig, src_dict: Dictionary, tgt_dict: Dictionary
     ) -> None:
         super().__init__(cfg, src_dict, tgt_dict)
-        self.exact_match_args = _json_object("--eval-exact-match-args", cfg.eval_exact_match_args)
-        self.cter_args = _json_object("--eval-cter-args", cfg.eval_cter_args)
+        check(cfg)
+        read = flags.generation_options
+        self.exact_match_args = read("--eval-exact-match-args", cfg.eval_exact_match_args)
+        self.cter_args = read("--eval-cter-args", cfg.eval_cter_args)
 
     @functools.cached_property
     def lexicon(self) -> cter.Lexicon:
@@ -108,7 +111,14 @@ class CompgenTranslationTask(prototype_hook.PrototypeStages, TranslationTask):
     def load_dataset(
         self, split: str, epoch: int = 1, combine: bool = False, **kwargs: Any
     ) -> None:
-        super().load_dataset(split, epoch=epoch, combine=combine, **kwargs)
+        try:
+            super().load_dataset(split, epoch=epoch, combine=combine, **kwargs)
+        except FileNotFoundError:
+            pair = f"{self.cfg.source_lang}-{self.cfg.target_lang}"
+            raise FileNotFoundError(
+                f"{self.cfg.data} has no subset {split!r} of {pair}: fairseq-preprocess makes one "
+                "of the text it is given"
+            ) from None
         if self.cfg.repeated_pairs == "spread" and split == self.cfg.train_subset:
             self.datasets[split] = SpreadRepeatsDataset(self.datasets[split])
         if self.cfg.eval_cter and split != self.cfg.train_subset:
@@ -142,8 +152,19 @@ class CompgenTranslationTask(prototype_hook.PrototypeStages, TranslationTask):
         return model
 
     def begin_epoch(self, epoch: int, model: FairseqModel) -> None:
-        """Hand the classes of the training words to a model that asks for them."""
+        """Hand the classes of the training words to a model that asks for them.
+
+        Raises:
+            ValueError: ``--eval-cter`` without compounds.
+        """
         super().begin_epoch(epoch, model)
+        if self.cfg.eval_cter and not any(
+            isinstance(dataset, eval_cter.CompoundDataset) for dataset in self.datasets.values()
+        ):
+            raise ValueError(
+                f"--eval-cter: no validation set has its compounds in {self._cter_file('')}: leave "
+                "it out, or prepare the data with prepare/cognition.sh"
+            )
         missing = getattr(model, "missing_classes", lambda: None)()
         if missing is None:
             return
@@ -218,14 +239,3 @@ class CompgenTranslationTask(prototype_hook.PrototypeStages, TranslationTask):
             [text(beam[0]["tokens"], unk()) for beam in beams],
             [text(utils.strip_pad(target, pad), unk(escape=True)) for target in sample["target"]],
         )
-
-
-def _json_object(flag: str, text: str) -> dict[str, Any]:
-    """Read the generation options that follow a flag."""
-    try:
-        options = json.loads(text)
-    except json.JSONDecodeError:
-        options = None
-    if not isinstance(options, dict):
-        raise ValueError(f"{flag} must be a JSON object, not {text!r}")
-    return options

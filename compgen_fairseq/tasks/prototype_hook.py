@@ -16,11 +16,17 @@ from fairseq.logging import metrics
 from fairseq.optim.lr_scheduler import build_lr_scheduler
 from torch import Tensor
 
+from compgen.ranges import ABOVE_0, AT_LEAST_0, AT_LEAST_1, ranges
 from compgen_fairseq.prototypes.extract import Settings, extract
 
 logger = logging.getLogger(__name__)
 
 
+@ranges(
+    (AT_LEAST_0, ("prototype_stage1_epochs", "prototype_sample_size")),
+    (AT_LEAST_1, ("prototype_max_tokens",)),
+    (ABOVE_0, ("prototype_memory",)),
+)
 @dataclass
 class PrototypeTaskConfig(FairseqDataclass):
     """Options of training a Proto-Transformer with ``--task compgen_translation``."""
@@ -266,14 +272,11 @@ def read_tables(path: str | None) -> dict[str, dict[str, Tensor]]:
     """The tables in a checkpoint, by side and by name.
 
     Raises:
-        ValueError: if there is no such file.
+        ValueError: if there is no such checkpoint.
     """
     if path is None:
         raise ValueError("--prototypes two-pass needs --prototype-table")
-    try:
-        state = checkpoint_utils.load_checkpoint_to_cpu(path)["model"]
-    except OSError:
-        raise ValueError(f"--prototype-table: there is no checkpoint {path}") from None
+    state = checkpoint_utils.load_checkpoint_to_cpu(path)["model"]
     parts = {}
     for side, stack in (("source", "encoder"), ("target", "decoder")):
         prefix = f"{stack}.prototypes."

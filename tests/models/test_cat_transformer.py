@@ -104,7 +104,7 @@ def test_presets(arch, layers, dim, ffn, heads, codes):
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"codes": 1}, "at least 2 codes, not 1"),
+        ({"codes": 1}, "--codes must be at least 2, not 1"),
         ({"composition_score": "l2"}, "score is one of cosine, dot, not 'l2'"),
         ({"representation": "all"}, "--representation is one of cont, comp, mix, not all"),
         ({"encoder_normalize_before": True}, "can't take --encoder-normalize-before"),

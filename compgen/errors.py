@@ -1,0 +1,120 @@
+"""What went wrong, in one sentence: for the commands of this package and for fairseq's with it."""
+
+import errno
+import functools
+import os
+import re
+import signal
+import sys
+import traceback
+from collections.abc import Callable
+from pathlib import Path
+
+PACKAGES = (
+    "compgen",
+    "compgen_cli",
+    "compgen_fairseq",
+)  # their ValueErrors and OSErrors are sentences already
+LONGEST = 600  # characters of a message that is not ours; PyTorch lists every weight
+
+Command = Callable[[list[str] | None], int]
+
+
+def sentence(error: BaseException) -> str:
+    """What to tell whoever typed the command, on one line.
+
+    What this package refuses is said in its own words. An ``OSError`` names its file. Of anything
+    else the message is given with the place it comes from, and how to see the way there. What
+    another process died of is read from the traceback it left.
+    """
+    text = " ".join(str(error).split())
+    if isinstance(error, ValueError | OSError) and _place(error)[0] in PACKAGES:
+        return text
+    if isinstance(error, OSError) and error.filename is not None:
+        return f"{error.filename}: {error.strerror}"
+    kind, (_, place) = type(error).__name__, _place(error)
+    if (inner := _of_another_process(str(error))) is not None:
+        ours, kind, text, place = inner
+        if ours and kind in ("ValueError", "OSError", "FileNotFoundError"):
+            return text
+    if not re.search(r"\w\s+\w", text):  # KeyError: 'x'
+        text = f"{kind}: {text}" if text else kind
+    if len(text) > LONGEST:
+        text = f"{text[:LONGEST].rstrip()} ..."
+    return f"{text} ({kind} in {place}; COMPGEN_TRACEBACK=1 shows the way there)"
+
+
+def _place(error: BaseException) -> tuple[str, str]:
+    """The package in which an error was raised, and the line."""
+    frames = list(traceback.walk_tb(error.__traceback__))
+    if not frames:
+        return "", "no known line"
+    frame, line = frames[-1]
+    package = frame.f_globals.get("__name__", "").partition(".")[0]
+    return package, f"{_short(frame.f_code.co_filename)}:{line}"
+
+
+def _short(file: str) -> str:
+    return "/".join(Path(file).parts[-2:])
+
+
+def _of_another_process(text: str) -> tuple[bool, str, str, str] | None:
+    """Whether it is ours, the kind, the message and the place of an error that PyTorch passed on
+    from a worker as the text of its traceback."""
+    places = re.findall(r'^\s*File "(.+)", line (\d+), in', text, re.MULTILINE)
+    found = re.findall(r"^([A-Za-z_][\w.]*)(?:: (.*))?$", text, re.MULTILINE)
+    if "Traceback (most recent call last):" not in text or not places or not found:
+        return None
+    (file, line), (kind, message) = places[-1], found[-1]
+    ours = any(part in PACKAGES for part in Path(file).parts)
+    return ours, kind.rpartition(".")[2], message, f"{_short(file)}:{line}"
+
+
+def command(name: str) -> Callable[[Command], Command]:
+    """Make a function the whole of a command: what can't be done ends in one sentence.
+
+    The function takes the words after the command's name and returns its exit status. With
+    ``COMPGEN_TRACEBACK=1`` errors pass. A reader that goes away, as ``head`` does, is no error;
+    standard output that can't be written to is one.
+
+    Args:
+        name: of the command, which begins the sentence.
+    """
+
+    def whole(main: Command) -> Command:
+        @functools.wraps(main)
+        def run(argv: list[str] | None = None) -> int:
+            try:
+                status = main(argv)
+                sys.stdout.flush()
+                return status
+            except Exception as error:
+                if isinstance(error, BrokenPipeError):
+                    drop_output()
+                    return 128 + signal.SIGPIPE
+                if os.environ.get("COMPGEN_TRACEBACK"):
+                    raise
+                told = sentence_about_output(error) or sentence(error)
+                print(f"{name}: {told}", file=sys.stderr)
+                return 1
+
+        return run
+
+    return whole
+
+
+def sentence_about_output(error: BaseException) -> str | None:
+    """The sentence if what failed is standard output, which is then given up."""
+    if not isinstance(error, OSError) or error.filename is not None:
+        return None
+    try:
+        sys.stdout.flush()
+    except OSError as again:
+        drop_output()
+        return f"standard output: {os.strerror(again.errno or errno.EIO)}"
+    return None
+
+
+def drop_output() -> None:
+    """Let what is still to be written to standard output go nowhere."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

@@ -1,0 +1,148 @@
+"""Dictionaries, binarized text and checkpoints: what a broken file is told by.
+
+fairseq reads these files as if they were whole. Here each is looked at when it is opened; the error
+names the file and says how to make it again.
+"""
+
+import itertools
+import re
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from fairseq.data import Dictionary
+from fairseq.data.indexed_dataset import MMapIndexedDataset, _code_to_dtype
+
+AGAIN = "make the data folder again, with fairseq-preprocess"
+HEADER = 26  # bytes: a magic number, the version, the type of the tokens, the number of sentences
+MAGIC = MMapIndexedDataset.Index._HDR_MAGIC
+LEGACY = b"TNTIDX\x00\x00"
+
+
+def open_dictionary(read: Callable[[Any, Any], None], dictionary: Dictionary, file: Any) -> None:
+    """Add a dictionary file's words to a dictionary.
+
+    Args:
+        read: fairseq's ``Dictionary.add_from_file``.
+        dictionary: what it adds to.
+        file: a path, or an open file.
+
+    Raises:
+        ValueError: it is not there, or no dictionary.
+    """
+    if not isinstance(file, str):
+        return read(dictionary, file)
+    if not Path(file).is_file():
+        raise ValueError(f"{file} is not there: name a folder that fairseq-preprocess made")
+    try:
+        read(dictionary, file)
+    except Exception as error:
+        reason = " ".join(str(error).split("Duplicate words can")[0].split())
+        raise ValueError(f"{file} is no dictionary ({reason}): {AGAIN}") from error
+
+
+def find_language_pair(infer: Callable[[str], Any], folder: str) -> Any:
+    """The languages of a data folder, by fairseq's ``infer_language_pair``.
+
+    Raises:
+        ValueError: its files tell none.
+    """
+    found = infer(folder)
+    if None in found:
+        raise ValueError(f"{folder} has no binarized text of two languages: {AGAIN}")
+    return found
+
+
+def open_sentences(
+    load: Callable[..., Any],
+    path: str,
+    dictionary: Dictionary | None = None,
+    *args: Any,
+    **kwargs: Any,
+) -> Any:
+    """A part of the data, by fairseq's ``load_indexed_dataset`` with its arguments.
+
+    Raises:
+        ValueError: as :func:`check_sentences`.
+    """
+    check_sentences(path, dictionary)
+    for k in itertools.count(1):
+        if not (kwargs.get("combine") and Path(f"{path}{k}.idx").exists()):
+            break
+        check_sentences(f"{path}{k}", dictionary)
+    return load(path, dictionary, *args, **kwargs)
+
+
+def check_sentences(prefix: str, dictionary: Dictionary | None) -> None:
+    """Check ``PREFIX.idx`` and ``PREFIX.bin``, if they are there and of fairseq's usual kind.
+
+    Args:
+        prefix: ``data-bin/train.en-de.en``.
+        dictionary: the words; what is in the data must be in it.
+
+    Raises:
+        ValueError: one is missing or broken, or has words beyond the dictionary.
+    """
+    index, data = Path(f"{prefix}.idx"), Path(f"{prefix}.bin")
+    there = [file for file in (index, data) if file.exists()]
+    if len(there) == 1:
+        missing = data if there == [index] else index
+        raise ValueError(f"{missing} is missing beside {there[0].name}: {AGAIN}")
+    if not there:
+        return
+    with open(index, "rb") as stream:
+        header = stream.read(HEADER)
+    if header[:8] == LEGACY:
+        return
+    if len(header) < HEADER or header[:9] != MAGIC or header[17] not in _code_to_dtype:
+        raise ValueError(f"{index} is no index of fairseq-preprocess, or only a part: {AGAIN}")
+    kind = np.dtype(_code_to_dtype[header[17]])
+    n = int.from_bytes(header[18:HEADER], "little")
+    if index.stat().st_size != HEADER + 12 * n:
+        raise ValueError(f"{index} is not of the size of {n} sentences: {AGAIN}")
+    if n == 0:
+        raise ValueError(f"{index} has no sentences: {AGAIN}")
+    sizes = np.memmap(index, np.int32, "r", HEADER, (n,)).astype(np.int64)
+    places = np.memmap(index, np.uint8, "r", HEADER + 4 * n, (8 * n,)).view(np.int64)
+    if sizes.min() < 1 or not np.array_equal(places, (sizes.cumsum() - sizes) * kind.itemsize):
+        raise ValueError(f"{index} contradicts itself: {AGAIN}")
+    if data.stat().st_size != sizes.sum() * kind.itemsize:
+        raise ValueError(f"{data} is not of the size that {index.name} says: {AGAIN}")
+    if dictionary is None:
+        return
+    tokens = np.memmap(data, kind, "r")
+    if tokens.min() < 0 or tokens.max() >= len(dictionary):
+        raise ValueError(
+            f"{data} has words beyond the {len(dictionary)} of its dictionary: take the one that "
+            f"it was made with, or {AGAIN}"
+        )
+
+
+def open_checkpoint(
+    load: Callable[..., dict[str, Any]], path: str, *args: Any, **kwargs: Any
+) -> dict[str, Any]:
+    """What a checkpoint holds.
+
+    Args:
+        load: fairseq's ``load_checkpoint_to_cpu``, with its arguments.
+        path: the file.
+
+    Raises:
+        ValueError: it is not there, no checkpoint or only a part of one, or could run code.
+    """
+    if not Path(path).is_file():
+        raise ValueError(f"{path} is no file: name a checkpoint of fairseq-train")
+    try:
+        state = load(path, *args, **kwargs)
+    except Exception as error:
+        if isinstance(error, OSError) or "memory" in str(error):
+            raise
+        if found := re.search(r"GLOBAL (\S+)", str(error)):
+            raise ValueError(
+                f"{path} could run code when it is loaded, by {found[1]}, so it is not"
+            ) from error
+        state = {}
+    if not (isinstance(state, dict) and "model" in state):
+        raise ValueError(f"{path} is no checkpoint of fairseq-train, or only a part of one")
+    return state

@@ -1,0 +1,134 @@
+"""The flags of fairseq's commands, looked at before anything is read or made."""
+
+import ast
+import json
+from argparse import Namespace
+from dataclasses import fields
+from pathlib import Path
+from typing import Any
+
+from fairseq.dataclass.configs import GenerationConfig
+
+from compgen import ranges
+
+GENERATION = {field.name: field.type for field in fields(GenerationConfig)}
+
+#: the flag without which validation has no such score
+SCORED_BY = {
+    "exact_match": "eval_exact_match",
+    "cter_instance": "eval_cter",
+    "cter_aggregate": "eval_cter",
+    "bleu": "eval_bleu",
+}
+
+
+def check(args: Namespace) -> None:
+    """Refuse flags that make no sense, alone or together.
+
+    Args:
+        args: the arguments of a command of fairseq.
+
+    Raises:
+        ValueError: naming the flags.
+    """
+    ranges.check(args)
+    for check_some in (_folders, _sizes, _criterion, _best_checkpoint, _adam_betas):
+        check_some(args)
+    for name in ("eval_exact_match_args", "eval_cter_args", "eval_bleu_args"):
+        if (text := getattr(args, name, None)) is not None:
+            generation_options(f"--{name.replace('_', '-')}", text)
+
+
+def generation_options(flag: str, text: str) -> dict[str, Any]:
+    """Read the generation options that follow a flag.
+
+    Args:
+        flag: which names it in errors.
+        text: JSON, an object with names of fairseq-generate's options: ``{"beam": 5}``.
+
+    Raises:
+        ValueError: it is something else, or a number makes no sense.
+    """
+    try:
+        options = json.loads(text)
+    except (ValueError, RecursionError):
+        options = None
+    if not isinstance(options, dict):
+        raise ValueError(f"{flag} must be a JSON object, not {text!r}")
+    for name, value in options.items():
+        if name not in GENERATION:
+            raise ValueError(f"{flag}: {name!r} is no option of generation; beam, for example, is")
+        if GENERATION[name] in (int, float) and type(value) not in (int, float):
+            raise ValueError(f"{flag}: {name} must be a number, not {value!r}")
+    try:
+        ranges.check(Namespace(**options))
+    except ValueError as error:
+        raise ValueError(f"{flag}: {error}") from None
+    return options
+
+
+def _folders(args: Namespace) -> None:
+    for name in str(getattr(args, "data", None) or "").split(":"):
+        if name and "//" not in name and not Path(name).is_dir():
+            what = "is a file" if Path(name).exists() else "is not there"
+            raise ValueError(f"{name} {what}: name the folder that fairseq-preprocess made")
+    if (folder := getattr(args, "save_dir", None)) is not None:
+        there = next(
+            path
+            for path in (Path(folder).absolute(), *Path(folder).absolute().parents)
+            if path.exists()
+        )
+        if not there.is_dir():
+            raise ValueError(f"--save-dir {folder}: {there} is no folder")
+        restore = args.restore_file
+        if restore != "checkpoint_last.pt" and "//" not in restore and not Path(restore).is_file():
+            raise ValueError(f"--restore-file {restore} is not there")
+
+
+def _sizes(args: Namespace) -> None:
+    for side in ("encoder", "decoder"):
+        names = (f"{side}_embed_dim", f"{side}_attention_heads")
+        given: list[Any] = [getattr(args, name, None) for name in names]
+        if None not in given and given[0] % given[1]:
+            raise ValueError(
+                f"--{side}-embed-dim {given[0]} can't be divided among "
+                f"--{side}-attention-heads {given[1]}"
+            )
+    if getattr(args, "shard_id", 0) >= getattr(args, "num_shards", 1):
+        raise ValueError(f"--shard-id must be below --num-shards, {args.num_shards}")
+    if getattr(args, "nbest", 1) > getattr(args, "beam", 1):
+        raise ValueError(f"--nbest must be at most --beam, {args.beam}")
+
+
+def _criterion(args: Namespace) -> None:
+    """A criterion may name the models that return what it reads."""
+    from fairseq.criterions import CRITERION_REGISTRY
+    from fairseq.models import ARCH_MODEL_NAME_REGISTRY
+
+    if not (hasattr(args, "arch") and hasattr(args, "criterion")):
+        return
+    models = getattr(CRITERION_REGISTRY[args.criterion], "models", None)
+    if models and ARCH_MODEL_NAME_REGISTRY.get(args.arch, args.arch) not in models:
+        raise ValueError(
+            f"--criterion {args.criterion} is for --arch {' or '.join(models)}, not {args.arch}"
+        )
+
+
+def _best_checkpoint(args: Namespace) -> None:
+    metric = getattr(args, "best_checkpoint_metric", None)
+    option = SCORED_BY.get(metric or "")
+    if option and not getattr(args, option, False):
+        flag = f"--{option.replace('_', '-')}"
+        raise ValueError(f"--best-checkpoint-metric {metric} is a score of {flag}: say it, too")
+
+
+def _adam_betas(args: Namespace) -> None:
+    if (text := getattr(args, "adam_betas", None)) is None:
+        return
+    try:
+        betas = ast.literal_eval(str(text))
+        right = len(betas) == 2 and all(beta in ranges.RATE for beta in betas)
+    except (ValueError, SyntaxError, TypeError):
+        right = False
+    if not right:
+        raise ValueError(f"--adam-betas must be two numbers below 1, '(0.9, 0.98)', not {text!r}")
