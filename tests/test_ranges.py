@@ -1,0 +1,82 @@
+"""Every number of every configuration has a range, and its default is in it."""
+
+import argparse
+import inspect
+import sys
+import typing
+from dataclasses import fields
+from types import SimpleNamespace
+
+import pytest
+from fairseq.dataclass import FairseqDataclass
+
+import compgen_fairseq  # noqa: F401
+from compgen.ranges import AT_LEAST_0, AT_LEAST_1, RANGES, RATE, SEED, SHARE, check, ranges
+
+CONFIGURATIONS = [
+    kind
+    for name, module in sorted(sys.modules.items())
+    if name.startswith("compgen_fairseq.")
+    for _, kind in inspect.getmembers(module, inspect.isclass)
+    if issubclass(kind, FairseqDataclass) and kind.__module__ == name
+]
+
+
+@pytest.mark.parametrize("kind", CONFIGURATIONS, ids=lambda kind: kind.__name__)
+def test_every_number_has_a_range(kind):
+    for field in fields(kind):
+        if field.name not in kind.__annotations__ or isinstance(field.default, str):
+            continue
+        types = {field.type, *typing.get_args(field.type)}
+        if types & {int, float}:
+            assert field.name in RANGES, f"{kind.__name__}.{field.name} has no range"
+            assert field.default is None or field.default in RANGES[field.name]
+
+
+@pytest.mark.parametrize(
+    "name, value, told",
+    [
+        ("encoder_layers", 0, "--encoder-layers must be at least 1, not 0"),
+        ("dropout", 1.0, "--dropout must be at least 0 and below 1, not 1.0"),
+        ("dropout", float("nan"), "--dropout must be at least 0 and below 1, not nan"),
+        ("lr", [0.1, -1.0], "--lr must be at least 0, not -1.0"),
+        ("lr", (float("inf"),), "--lr must be at least 0, not inf"),
+        ("mask_prob", 1.5, "--mask-prob must be at least 0 and at most 1, not 1.5"),
+        ("seed", -1, f"--seed must be at least 0 and below {2**32}, not -1"),
+    ],
+)
+def test_numbers_beyond_their_range_are_refused(name, value, told):
+    with pytest.raises(ValueError, match=f"^{told}$"):
+        check(SimpleNamespace(**{name: value}))
+
+
+@pytest.mark.parametrize(
+    "fine", [{"dropout": 0}, {"mask_prob": 1}, {"max_tokens": None}, {"lr": [0.1]}, {"seed": 1}]
+)
+def test_others_are_not(fine):
+    check(SimpleNamespace(**fine))
+
+
+def test_a_table_is_about_its_own_options_and_contradicts_no_other():
+    class Configuration:
+        __dataclass_fields__: typing.ClassVar = {}
+
+    for name, limits in (("nothing_of_the_kind", AT_LEAST_1), ("dropout", AT_LEAST_0)):
+        with pytest.raises(ValueError, match=name):
+            ranges((limits, (name,)))(Configuration)
+
+
+@pytest.mark.parametrize(
+    "read, text, told",
+    [
+        (AT_LEAST_1.whole, "0", "must be a whole number, at least 1, not '0'"),
+        (AT_LEAST_1.whole, "1.5", "must be a whole number, at least 1, not '1.5'"),
+        (RATE.number, "much", "must be a number, at least 0 and below 1, not 'much'"),
+        (SHARE.number, "nan", "must be a number, at least 0 and at most 1, not 'nan'"),
+        (SEED.whole, str(2**32), "must be a whole number"),
+    ],
+)
+def test_arguments_of_commands(read, text, told):
+    with pytest.raises(argparse.ArgumentTypeError, match=told):
+        read(text)
+    assert (RATE.number("0.5"), SEED.whole("7")) == (0.5, 7)
