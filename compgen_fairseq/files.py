@@ -46,8 +46,11 @@ def find_language_pair(infer: Callable[[str], Any], folder: str) -> Any:
     """The languages of a data folder, by fairseq's ``infer_language_pair``.
 
     Raises:
-        ValueError: its files tell none.
+        ValueError: it is no folder, or its files tell none.
     """
+    if not Path(folder).is_dir():
+        what = "is a file" if Path(folder).exists() else "is not there"
+        raise ValueError(f"{folder} {what}: name the folder that fairseq-preprocess made")
     found = infer(folder)
     if None in found:
         raise ValueError(f"{folder} has no binarized text of two languages: {AGAIN}")

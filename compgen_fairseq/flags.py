@@ -68,21 +68,14 @@ def generation_options(flag: str, text: str) -> dict[str, Any]:
 
 
 def _folders(args: Namespace) -> None:
-    for name in str(getattr(args, "data", None) or "").split(":"):
-        if name and "//" not in name and not Path(name).is_dir():
-            what = "is a file" if Path(name).exists() else "is not there"
-            raise ValueError(f"{name} {what}: name the folder that fairseq-preprocess made")
     if (folder := getattr(args, "save_dir", None)) is not None:
-        there = next(
-            path
-            for path in (Path(folder).absolute(), *Path(folder).absolute().parents)
-            if path.exists()
-        )
+        path = Path(folder).absolute()
+        there = next(place for place in (path, *path.parents) if place.exists())
         if not there.is_dir():
             raise ValueError(f"--save-dir {folder}: {there} is no folder")
-        restore = args.restore_file
-        if restore != "checkpoint_last.pt" and "//" not in restore and not Path(restore).is_file():
-            raise ValueError(f"--restore-file {restore} is not there")
+    restore = getattr(args, "restore_file", "checkpoint_last.pt")
+    if restore != "checkpoint_last.pt" and "//" not in restore and not Path(restore).is_file():
+        raise ValueError(f"--restore-file {restore} is not there")
 
 
 def _sizes(args: Namespace) -> None:

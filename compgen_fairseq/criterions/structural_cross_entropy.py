@@ -14,6 +14,7 @@ from fairseq.logging import metrics
 from omegaconf import II
 from torch import Tensor
 
+from compgen.ranges import AT_LEAST_0, ranges
 from compgen_fairseq.criterions import structural_terms as terms
 from compgen_fairseq.models.sq_config import option
 from compgen_fairseq.modules.structural_outputs import SideOutputs, StructuralOutputs
@@ -21,6 +22,12 @@ from compgen_fairseq.modules.structural_outputs import SideOutputs, StructuralOu
 DEFAULT = " (default: the architecture's published value)"
 
 
+@ranges(
+    (AT_LEAST_0, ("mmi_cross_entropy", "mmi_entropy", "srl_mse")),
+    (AT_LEAST_0, ("encoder_commitment", "decoder_commitment")),
+    (AT_LEAST_0, ("encoder_code_prediction", "decoder_code_prediction")),
+    (AT_LEAST_0, ("encoder_code_attraction", "decoder_code_attraction")),
+)
 @dataclass
 class StructuralCrossEntropyConfig(LabelSmoothedCrossEntropyCriterionConfig):
     """The weights; each one left out takes the value of the architecture's recipe."""

@@ -5,6 +5,7 @@ from typing import Any, Optional
 
 from fairseq.dataclass import ChoiceEnum, FairseqDataclass
 
+from compgen.ranges import AT_LEAST_1, RATE, Range, check, ranges
 from compgen_fairseq.modules.vector_quantizer import SIMILARITIES
 
 
@@ -13,6 +14,15 @@ def option(default: Any, text: str) -> Any:
     return field(default=default, metadata={"help": text})
 
 
+@ranges(
+    (AT_LEAST_1, ("encoder_layers", "decoder_layers", "encoder_embed_dim")),
+    (AT_LEAST_1, ("encoder_ffn_embed_dim", "decoder_ffn_embed_dim")),
+    (AT_LEAST_1, ("encoder_attention_heads", "decoder_attention_heads")),
+    (AT_LEAST_1, ("max_source_positions", "max_target_positions")),
+    (AT_LEAST_1, ("encoder_predictor_layers", "decoder_predictor_layers")),
+    (RATE, ("dropout", "attention_dropout", "activation_dropout")),
+    (Range(2), ("source_codes", "target_codes")),
+)
 @dataclass
 class SQTransformerConfig(FairseqDataclass):
     """Every option of ``--arch sq_transformer``. Sizes default to the paper's CoGnition model."""
@@ -84,8 +94,9 @@ class SQTransformerConfig(FairseqDataclass):
         """Fill in the options that follow from others; refuse what can't be.
 
         Raises:
-            ValueError: on an impossible combination, naming the flags.
+            ValueError: on an impossible number or combination, naming the flags.
         """
+        check(self)
         plain = self.attention == "plain"
         if self.quantizer is None:
             self.quantizer = "none" if plain else "sovq"
