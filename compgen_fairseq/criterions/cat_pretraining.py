@@ -16,7 +16,7 @@ from fairseq.dataclass import ChoiceEnum, FairseqDataclass
 from fairseq.logging import metrics
 from torch import Tensor
 
-from compgen.ranges import AT_LEAST_0, SHARE, check, ranges
+from compgen.ranges import AT_LEAST_0, RATE, check, ranges
 from compgen_fairseq.criterions import composition_terms as terms
 from compgen_fairseq.criterions.structural_cross_entropy import Reduction, Value, unwrapped
 from compgen_fairseq.models.cat import PretrainingOutputs
@@ -37,7 +37,7 @@ ABLATIONS = {
 @ranges(
     (AT_LEAST_0, ("task_loss", "guided_decomposition", "sparsity", "reconstruction")),
     (AT_LEAST_0, ("sufficiency", "nuance")),
-    (SHARE, ("reconstruction_beta",)),
+    (RATE, ("reconstruction_beta",)),
 )
 @dataclass
 class CATPretrainingConfig(FairseqDataclass):

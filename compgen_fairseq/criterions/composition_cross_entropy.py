@@ -9,7 +9,7 @@ from fairseq.criterions.label_smoothed_cross_entropy import (
 )
 from omegaconf import II
 
-from compgen.ranges import AT_LEAST_0, SHARE, ranges
+from compgen.ranges import AT_LEAST_0, RATE, ranges
 from compgen_fairseq.criterions import composition_terms as terms
 from compgen_fairseq.criterions.structural_cross_entropy import (
     TermsCrossEntropyCriterion,
@@ -18,7 +18,7 @@ from compgen_fairseq.criterions.structural_cross_entropy import (
 from compgen_fairseq.modules.composition_outputs import CompositionOutputs
 
 
-@ranges((AT_LEAST_0, ("reconstruction", "sparsity")), (SHARE, ("reconstruction_beta",)))
+@ranges((AT_LEAST_0, ("reconstruction", "sparsity")), (RATE, ("reconstruction_beta",)))
 @dataclass
 class CompositionCrossEntropyConfig(LabelSmoothedCrossEntropyCriterionConfig):
     """The weights of the terms."""
