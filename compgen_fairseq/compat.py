@@ -44,10 +44,9 @@ def apply() -> None:
     copy_whole_checkpoints()
     end_a_finished_training()
     average_numbers_only()
-    check_flags_first()
     open_files_first()
     say_errors_in_sentences()
-    show_every_flag()
+    read_flags()
 
 
 def keep_the_last_batch() -> None:
@@ -267,25 +266,6 @@ def _without_integers(init: Callable[..., None]) -> Callable[..., None]:
     return init_without
 
 
-def check_flags_first() -> None:
-    """Let every command of fairseq refuse flags that make no sense (:mod:`compgen_fairseq.flags`).
-
-    fairseq's commands look the function up in its module.
-    """
-    if not hasattr(command_line.parse_args_and_arch, "__wrapped__"):
-        command_line.parse_args_and_arch = _checked(command_line.parse_args_and_arch)
-
-
-def _checked(parse: Callable[..., Any]) -> Callable[..., Any]:
-    @functools.wraps(parse)
-    def parse_and_check(*args: Any, **kwargs: Any) -> Any:
-        parsed = parse(*args, **kwargs)
-        flags.check(parsed[0] if isinstance(parsed, tuple) else parsed)
-        return parsed
-
-    return parse_and_check
-
-
 def open_files_first() -> None:
     """Look at the files that fairseq opens, and name the one that is missing or broken
     (:mod:`compgen_fairseq.files`)."""
@@ -337,14 +317,26 @@ def _in_a_sentence(hook: Hook) -> Hook:
     return say
 
 
-def show_every_flag() -> None:
-    """Have ``fairseq-train --help`` list the flags of the model, task and criterion it is called
-    with, too.
+def read_flags() -> None:
+    """Refuse flags that make no sense (:mod:`compgen_fairseq.flags`), and have ``fairseq-train
+    --help`` list the flags of the model, task and criterion it is called with, too.
 
-    fairseq parses twice, first to find those names, and that first time answers ``--help``.
+    fairseq parses twice, first to find those names, and that first time answers ``--help``. Its
+    commands look the function up in its module.
     """
     if not hasattr(command_line.parse_args_and_arch, "__wrapped__"):
-        command_line.parse_args_and_arch = _help_last(command_line.parse_args_and_arch)
+        parse = _help_last(command_line.parse_args_and_arch)
+        command_line.parse_args_and_arch = _checked(parse)
+
+
+def _checked(parse: Callable[..., Any]) -> Callable[..., Any]:
+    @functools.wraps(parse)
+    def parse_and_check(*args: Any, **kwargs: Any) -> Any:
+        parsed = parse(*args, **kwargs)
+        flags.check(parsed[0] if isinstance(parsed, tuple) else parsed)
+        return parsed
+
+    return parse_and_check
 
 
 def _help_last(parse_args_and_arch: Callable[..., Any]) -> Callable[..., Any]:
