@@ -34,13 +34,14 @@ def words_per_code(model) -> dict[str, list[list[str]]]:
 
 def main(argv: list[str] | None = None) -> int:
     """Print the words of each code as text or JSON."""
-    from compgen_fairseq.analysis.checkpoint import load
-
     parser = argparse.ArgumentParser(prog="compgen-codes", description=__doc__)
     parser.add_argument("checkpoint")
     parser.add_argument("data", help="the fairseq-preprocess'ed folder with the dictionaries")
     parser.add_argument("--json", action="store_true", help="print JSON")
     args = parser.parse_args(argv)
+
+    from compgen_fairseq.analysis.checkpoint import load
+
     try:
         model = load(args.checkpoint, args.data, cpu=True).model
         if not hasattr(model.encoder, "stack"):

@@ -4,155 +4,6 @@ import argparse
 import json
 import logging
 import sys
-from collections.abc import Iterator, Sequence, Set
-from typing import Any
-
-import torch
-from torch import Tensor
-
-BATCH = 32  # segments at a time
-
-
-def load(checkpoint: str, data: str) -> tuple[Any, Any]:
-    """The pre-trained model and its task.
-
-    Raises:
-        ValueError: it is not pre-trained CAT, or was pre-trained on other data.
-    """
-    from fairseq import checkpoint_utils, tasks
-
-    import compgen_fairseq  # noqa: F401
-    from compgen_fairseq.analysis.checkpoint import read
-
-    cfg = read(checkpoint, {"data": data})["cfg"]
-    name = getattr(cfg.task, "_name", None)
-    if name != "cat_pretraining" or cfg.model.composition == "none":
-        raise ValueError(f"{checkpoint} holds no CAT model from --task cat_pretraining")
-    task = tasks.setup_task(cfg.task)
-    try:
-        models, _ = checkpoint_utils.load_model_ensemble(
-            [checkpoint], arg_overrides={"data": data}, task=task
-        )
-    except RuntimeError as error:
-        raise ValueError(
-            f"{checkpoint} does not fit {data}: {str(error).splitlines()[-1].strip()}"
-        ) from None
-    return models[0].eval(), task
-
-
-def occurrences(dataset: Any, dictionary: Any, words: Set[str]) -> Iterator[tuple[Tensor, Any]]:
-    """Each segment with one of the words in it.
-
-    Returns:
-        Its tokens ``[CLS] ... [SEP]``, and for each occurrence the word and its positions.
-    """
-    for index in range(len(dataset)):
-        tokens, starts = dataset.segment(index)
-        places = starts.nonzero().squeeze(-1).tolist()
-        text = dictionary.string(tokens[1:-1], bpe_symbol="@@ ").split()
-        places = places[1:]  # of the words and of [SEP]
-        found = [
-            (word, range(first, last))
-            for word, first, last in zip(text, places, places[1:], strict=False)
-            if word in words
-        ]
-        if found:
-            yield tokens, found
-
-
-@torch.no_grad()
-def decompose(
-    model: Any, task: Any, subset: str, words: Sequence[str], layer: int
-) -> dict[str, list[Tensor]]:
-    """The weights of a layer's codes for each occurrence of each word, ``(K,)``; those of a word
-    are the mean of its subwords'."""
-    from fairseq.data import data_utils
-
-    pairs = list(occurrences(task.dataset(subset), task.dictionary, set(words)))
-    weights: dict[str, list[Tensor]] = {word: [] for word in words}
-    for start in range(0, len(pairs), BATCH):
-        batch = pairs[start : start + BATCH]
-        tokens = data_utils.collate_tokens([segment for segment, _ in batch], task.dictionary.pad())
-        _, composition = model.encoder.representations(tokens)
-        attention = composition.layers[layer].attention
-        for row, (_, found) in enumerate(batch):
-            for word, places in found:
-                weights[word].append(attention[row, list(places)].mean(0))
-    return weights
-
-
-def summarize(
-    word: str, weights: list[Tensor], names: Sequence[str], right: Sequence[int], top: int
-) -> dict[str, Any]:
-    """What is said of a word.
-
-    Args:
-        word: the word.
-        weights: of the codes, ``(K,)``, for each occurrence.
-        names: of the codes.
-        right: the codes that annotate the word.
-        top: how many codes are named.
-
-    Returns:
-        ``word``; ``occurrences``; ``zeros``, the mean share of codes without weight; ``right``,
-        the mean share of the weight that is on annotated sememes (None without annotation);
-        ``codes``: those of most weight, each with ``code``, mean ``weight``, ``used``, the share of
-        occurrences that have it, and ``annotated``.
-    """
-    found = torch.stack(weights)
-    mean, used = found.mean(0), found.gt(0).float().mean(0)
-    share = None
-    if right:
-        share = round((mean[list(right)].sum() / mean.sum().clamp(min=1e-9)).item(), 4)
-    best = mean.topk(min(top, len(mean)))
-    return {
-        "word": word,
-        "occurrences": len(weights),
-        "zeros": round(found.eq(0).float().mean().item(), 4),
-        "right": share,
-        "codes": [
-            {
-                "code": names[code],
-                "weight": round(value, 4),
-                "used": round(used[code].item(), 4),
-                "annotated": code in right,
-            }
-            for value, code in zip(best.values.tolist(), best.indices.tolist(), strict=True)
-            if value > 0
-        ],
-    }
-
-
-def describe(args: argparse.Namespace) -> list[dict[str, Any]]:
-    """What is said of each word that the command names.
-
-    Raises:
-        ValueError: a word does not occur, or the model has no such layer.
-    """
-    model, task = load(args.checkpoint, args.data)
-    layers = len(model.encoder.layers)
-    number = layers if args.layer is None else args.layer
-    if not 1 <= number <= layers:
-        raise ValueError(f"--layer is between 1 and {layers}, the number of layers")
-    task.load_dataset(args.subset)
-    weights = decompose(model, task, args.subset, args.words, number - 1)
-    for word, found in weights.items():
-        if not found:
-            raise ValueError(f"{word!r} does not occur in the subset {args.subset} of {args.data}")
-    if number == layers:
-        names, right_of = task.sememes, task.annotations.of
-    else:
-        names = [
-            f"code {code}"
-            for code in range(len(model.encoder.layers[number - 1].composition.codebook))
-        ]
-
-        def right_of(_: str) -> tuple[int, ...]:
-            return ()
-
-    return [
-        summarize(word, found, names, right_of(word), args.top) for word, found in weights.items()
-    ]
 
 
 def main(argv: list[str] | None = None) -> int:
@@ -167,6 +18,9 @@ def main(argv: list[str] | None = None) -> int:
     add("--layer", type=int, metavar="N", help="from 1 on (default: the last, of sememes)")
     add("--json", action="store_true", help="print JSON")
     args = parser.parse_args(argv)
+
+    from compgen_fairseq.analysis.sememes import describe
+
     logging.getLogger("fairseq").setLevel(logging.WARNING)
     try:
         rows = describe(args)

@@ -1,9 +1,13 @@
 """BLEU through sacreBLEU, on sentences put back into plain text first."""
 
+from __future__ import annotations
+
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
-from sacrebleu.metrics.bleu import BLEU, BLEUScore
+if TYPE_CHECKING:  # a command's --help need not wait for sacreBLEU
+    from sacrebleu.metrics.bleu import BLEU, BLEUScore
 
 TOKENIZERS = ("13a", "zh", "intl", "char", "none")
 DETOKENIZERS = ("none", "chinese", "moses")
@@ -38,6 +42,8 @@ class BleuOptions:
 
     def metric(self) -> BLEU:
         """sacreBLEU's metric; it does not warn of tokenized text, as the signature tells."""
+        from sacrebleu.metrics.bleu import BLEU
+
         return BLEU(tokenize=self.tokenize, lowercase=self.lowercase, force=True)
 
     def describe(self) -> str:

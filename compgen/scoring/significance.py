@@ -1,13 +1,12 @@
-"""Is one system better than another on the same sentences, or is it luck of the draw?"""
+"""Is one system better than another on the same sentences, or is it luck of the draw?
+
+NumPy, SciPy and sacreBLEU are imported where they compute: a command's --help need not wait.
+"""
 
 import os
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-
-import numpy as np
-from sacrebleu.significance import PairedTest, Result
-from scipy import stats
 
 from compgen.scoring.bleu import BleuOptions, plain_text
 
@@ -61,6 +60,9 @@ def compare_paired(
     Raises:
         ValueError: if there are fewer than two units, or not as many of each.
     """
+    import numpy as np
+    from scipy import stats
+
     first, second = np.asarray(a, dtype=float), np.asarray(b, dtype=float)
     if first.shape != second.shape or first.ndim != 1:
         raise ValueError(f"{len(first)} and {len(second)} values are no pairs")
@@ -114,6 +116,8 @@ def relative_change(
     Raises:
         ValueError: if there are not as many of each, or the first system has nothing.
     """
+    import numpy as np
+
     first, second = np.asarray(a, dtype=float), np.asarray(b, dtype=float)
     if first.shape != second.shape or not first.sum():
         raise ValueError(f"no relative change from {first.sum():g} in {first.size} units")
@@ -173,6 +177,8 @@ def compare_bleu(
     Raises:
         ValueError: if the lengths differ, nothing is there, or the seed is not positive.
     """
+    from sacrebleu.significance import PairedTest, Result
+
     if not len(a) == len(b) == len(references) or not references:
         raise ValueError(f"{len(a)}, {len(b)} and {len(references)} sentences are no pairs")
     if seed < 1:

@@ -24,7 +24,6 @@ from compgen_fairseq.analysis.pairs import (
 from compgen_fairseq.analysis.tables import write_csv, write_json
 from compgen_fairseq.analysis.vocabulary import index, quantizer_of, type_codes
 
-HELP = "attention maps of sentences, and their agreement over structurally equivalent pairs"
 BATCH = 64  # pairs
 
 

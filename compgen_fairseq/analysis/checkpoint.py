@@ -1,7 +1,6 @@
 """A trained model with its task, and the sentences that it is run on."""
 
 import argparse
-import pickle
 import sys
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -14,6 +13,7 @@ from fairseq import checkpoint_utils, utils
 from tqdm import tqdm
 
 from compgen_fairseq.analysis import AnalysisError
+from compgen_fairseq.checkpoint import read
 from compgen_fairseq.prototypes.states import make_batches
 
 Item = TypeVar("Item")
@@ -50,22 +50,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("checkpoint", metavar="CHECKPOINT")
     parser.add_argument("data", metavar="DATA", help="the fairseq-preprocess'ed folder")
     parser.add_argument("--cpu", action="store_true", help="use no GPU")
-
-
-def read(checkpoint: str, overrides: dict[str, Any] | None = None) -> dict[str, Any]:
-    """What a checkpoint file holds, with options overridden.
-
-    Raises:
-        AnalysisError: if it is not there, or no checkpoint, or only a part of one.
-    """
-    if not Path(checkpoint).is_file():
-        raise AnalysisError(f"{checkpoint} is no file: name a checkpoint of fairseq-train")
-    try:
-        return checkpoint_utils.load_checkpoint_to_cpu(checkpoint, overrides)
-    except (pickle.UnpicklingError, RuntimeError, LookupError, TypeError, EOFError, OSError):
-        raise AnalysisError(
-            f"{checkpoint} is no checkpoint of fairseq-train, or only a part of one"
-        ) from None
 
 
 def load(checkpoint: str, data: str, cpu: bool = False) -> Loaded:

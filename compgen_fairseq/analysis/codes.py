@@ -14,7 +14,6 @@ import numpy as np
 from compgen_fairseq.analysis import AnalysisError, checkpoint, figure, tables, vocabulary
 from compgen_fairseq.analysis.tags import read_tags, scan_tags
 
-HELP = "words, use and entropy of the codes, their purity and a probe for parts of speech"
 FOLDS = 10
 CHUNK = 10_000  # sentences counted at a time
 MOST_TAGS = 7  # that have a hatch of their own in the picture

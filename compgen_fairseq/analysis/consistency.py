@@ -16,7 +16,6 @@ from compgen_fairseq.analysis.checkpoint import Loaded
 from compgen_fairseq.analysis.tables import write_csv, write_json
 from compgen_fairseq.analysis.vocabulary import index
 
-HELP = "the number of distinct source words that each target word is aligned to"
 STEPS = ("output", "input")
 TOKENS = ("src_tokens", "prev_output_tokens")
 LISTED = 10  # source words of each target word in the CSV; the JSON has all

@@ -16,7 +16,6 @@ from compgen_fairseq.analysis.checkpoint import Loaded
 from compgen_fairseq.analysis.projection import Projection, tsne
 from compgen_fairseq.prototypes.kmeans import kmeans
 
-HELP = "t-SNE of word embeddings, coloured by code or cluster, with the nearest neighbours"
 CROWD = 2000  # of points, from which on they are smaller, and pixels in the PDF
 
 

@@ -14,7 +14,6 @@ from compgen_fairseq.analysis import AnalysisError, figure
 from compgen_fairseq.analysis.bootstrap import Rate, rate
 from compgen_fairseq.analysis.tables import write_csv, write_json
 
-HELP = "CTER or exact match of systems by length, modifier or generalization case"
 MOST_BINS = 12  # of lengths; more different ones are put together
 CTER = {
     "compound-length": "compound length (words)",

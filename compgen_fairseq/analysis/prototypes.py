@@ -21,7 +21,6 @@ from compgen_fairseq.models.proto_transformer import PrototypeConfig
 from compgen_fairseq.prototypes.extract import collect_word
 from compgen_fairseq.prototypes.kmeans import prototypes_of
 
-HELP = "t-SNE of the encoder's states of a word with its prototypes, its uses told apart"
 OTHER = "other"
 
 

@@ -12,7 +12,6 @@ from compgen.reporting.runs import CHECKPOINTS, ScoreName
 from compgen_fairseq.analysis import AnalysisError, figure
 from compgen_fairseq.analysis.tables import write_csv, write_json
 
-HELP = "a histogram of a score over seeds for each method, and its mean, median and spread"
 TOP = 100.0  # scores are percentages
 
 

@@ -18,6 +18,7 @@ from omegaconf import OmegaConf
 import compgen_fairseq  # noqa: F401
 from compgen.data import bird, paws, pretraining, sst2, sts_b
 from compgen_cli import predict, similarity
+from compgen_fairseq.analysis.similarity import correlations, load
 
 # a server that has imported fairseq: each of its processes starts at once
 PROCESSES = multiprocessing.get_context("forkserver")
@@ -255,7 +256,7 @@ def test_similarity_is_the_correlation_of_single_phrases(pretrained, frozen, dat
         assert similarity.main(command) == 0
         said = json.loads(capsys.readouterr().out)
         assert said["total"] == total
-        model = similarity.load(str(pretrained), str(folder))
+        model = load(str(pretrained), str(folder))
         words, bos = model.encoder.dictionary, [model.encoder.dictionary.bos()]
         cosines: dict[str, list[float]] = {name: [] for name in REPRESENTATIONS}
         texts = [(folder / "raw" / f"{subset}.input{i}").read_text().splitlines() for i in (0, 1)]
@@ -292,10 +293,10 @@ def test_similarity_of_one_representation(pretrained, data, tmp_path, capsys):
 
 def test_correlation_that_is_not_defined():
     same = {"comp": torch.ones(3, 2)}
-    assert similarity.correlations(same, same, [0.1, 0.5, 0.9]) == {"comp": None}
+    assert correlations(same, same, [0.1, 0.5, 0.9]) == {"comp": None}
     other = {"comp": torch.tensor([[1.0, 1.0], [1.0, 0.0], [1.0, -1.0]])}
-    assert similarity.correlations(same, other, [0.5, 0.5, 0.5]) == {"comp": None}
-    found = similarity.correlations(same, other, [1.0, 0.5, 0.0])["comp"]
+    assert correlations(same, other, [0.5, 0.5, 0.5]) == {"comp": None}
+    found = correlations(same, other, [1.0, 0.5, 0.0])["comp"]
     assert found == pytest.approx(97.258, abs=0.01)  # of 1, 0.70711, 0 with 1, 0.5, 0
 
 

@@ -1,11 +1,11 @@
 """compgen-prototypes puts prototypes into a checkpoint and shows them."""
 
-import numpy as np
 import pytest
 import torch
 from fairseq import checkpoint_utils
 
-from compgen_cli.prototypes import main, make_room
+from compgen_cli.prototypes import main
+from compgen_fairseq.prototypes.checkpoint import make_room
 
 
 @pytest.fixture(scope="module")
@@ -78,18 +78,6 @@ def test_show(stage_2, tiny_data, capsys):
     assert all(row[0] == "source" and row[2] == "2" and float(row[3]) > 0 for row in rows)
 
 
-def test_states_of_a_word(stage_2, tiny_data, tmp_path):
-    output = tmp_path / "lug.npz"
-    command = ["states", str(stage_2), str(tiny_data), "lug", "--cpu", "-o", str(output)]
-    assert main(command) == 0
-    found = np.load(output)
-    text = (tiny_data.parent / "train.src").read_text().split()
-    assert found["states"].shape == (text.count("lug"), 16)
-    assert found["prototypes"].shape == (2, 16)
-    for sentence, place in zip(found["sentences"], found["positions"], strict=True):
-        assert sentence.split()[place] == "lug"
-
-
 def test_what_cannot_be_done_is_one_sentence(
     tiny_model, tiny_data, stage_2, tmp_path, capsys, monkeypatch
 ):
@@ -109,9 +97,8 @@ def test_what_cannot_be_done_is_one_sentence(
         (["extract", str(tmp_path / "none.pt"), data, *new], "none.pt"),
         (["show", last, data], "has no prototypes yet"),
         (["show", str(stage_2), str(other)], "a dictionary with other types"),
-        (["states", str(stage_2), data, "fep", *new], "'fep' is not in the source dictionary"),
         (["extract", last, data, "-o", str(tmp_path / "no/new.pt")], "there is no folder"),
-        (["states", str(stage_2), data, "lug", "-o", str(tmp_path)], "is a folder"),
+        (["extract", last, data, "-o", str(tmp_path)], "is a folder"),
     ):
         assert main(command) == 1, command
         message = capsys.readouterr().err.splitlines()[-1]
