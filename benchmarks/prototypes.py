@@ -176,6 +176,7 @@ def measure(args: argparse.Namespace) -> dict[str, float]:
     others = [f"--{name}" for name in re.findall(r"--((?!prototype)\S+(?: +[^-\s]\S*)?)", flags)]
     plain_flags = shlex.split(" ".join(others))
     for name, kind, given in (("plain", label, plain_flags), ("stage 2", arch.strip(), own)):
+        given = ["--criterion", "label_smoothed_cross_entropy", *given]
         cfg = bench.train_config(options, kind, given)
         task = tasks.setup_task(cfg.task)
         contenders[name] = bench.build(name, cfg, task, args.beam, args.length)

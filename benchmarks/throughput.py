@@ -137,7 +137,7 @@ def train_config(args: argparse.Namespace, arch: str, flags: Sequence[str]) -> A
     parser.error = refuse  # type: ignore[method-assign, assignment]
     fixed = [args.data, "--arch", arch, "--task", args.task, "--max-tokens", str(args.max_tokens)]
     fixed += "--criterion structural_cross_entropy --optimizer adam --lr 1e-4".split()
-    fixed += "--distributed-world-size 1 --seed 1".split()
+    fixed += "--distributed-world-size 1 --seed 1 --no-save".split()
     fixed += ["--cpu"] * args.cpu + ["--fp16"] * args.fp16 + ["--bf16"] * args.bf16
     return convert_namespace_to_omegaconf(options.parse_args_and_arch(parser, [*fixed, *flags]))
 

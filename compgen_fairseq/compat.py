@@ -139,7 +139,7 @@ def _recorded(method: Callable[..., Any]) -> Callable[..., Any]:
     @functools.wraps(method)
     def record(self: Trainer, *args: Any, **kwargs: Any) -> Any:
         result = method(self, *args, **kwargs)
-        if self.is_data_parallel_master:
+        if self.is_data_parallel_master and not self.cfg.checkpoint.no_save:
             if not hasattr(self, "run_record"):
                 self.run_record = _new_record(self)
             parameters = sum(p.numel() for p in self.model.parameters())

@@ -56,9 +56,10 @@ class CATPretrainingConfig(FairseqDataclass):
         1.0, "weight of the attention to wrong sememes (equation 4, first term)"
     )
     guidance: ChoiceEnum(["weights", "scores"]) = option(  # type: ignore[valid-type]
-        "weights",
-        "what the first term of equation 4 is about: the codes' weights, as published, or, beyond "
-        "the paper, their scores before the ReLU, so that silenced right sememes can wake",
+        "scores",
+        "what the first term of equation 4 is about: the codes' scores before the ReLU, so that "
+        "silenced right sememes can wake, or their weights, as published, with which the last "
+        "layer collapses to a few codes",
     )
     unguided_masked: bool = option(
         False, "leave words that are to be predicted out of the first term of equation 4"

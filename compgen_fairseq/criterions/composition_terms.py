@@ -29,12 +29,7 @@ def reconstruction(layer: CompositionLayer, keep: Tensor, beta: float = BETA) ->
         layer: the representations.
         keep: which positions count, ``(B, T)``, bool.
         beta: weight of the contextual side, in [0, 1).
-
-    Raises:
-        ValueError: if beta lies outside.
     """
-    if not 0 <= beta < 1:
-        raise ValueError(f"--reconstruction-beta is at least 0 and below 1, not {beta}")
     cont, comp = layer.cont.float(), layer.comp.float()
     pull = F.mse_loss(comp, cont.detach(), reduction="none")
     push = F.mse_loss(comp.detach(), cont, reduction="none")

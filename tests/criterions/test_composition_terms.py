@@ -44,12 +44,6 @@ def test_without_beta_the_contextual_side_is_left_alone():
     assert cont.grad.eq(0).all()
 
 
-@pytest.mark.parametrize("beta", [-0.1, 1.0])
-def test_a_beta_outside_the_papers_range_is_refused(beta):
-    with pytest.raises(ValueError, match="--reconstruction-beta is at least 0 and below 1"):
-        terms.reconstruction(layer(), KEEP, beta)
-
-
 def test_sparsity_by_hand():
     # sums of the weights 3, 1.5, 3 over three codes: 1 + 0.5 + 1; a second layer of 1/2 each: 1.5
     halves = torch.full((2, 2, 5), 0.5)
