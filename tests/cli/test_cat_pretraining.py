@@ -170,7 +170,7 @@ def test_two_workers_hold_the_same_model(flags: list[object], tmp_path: Path) ->
         own = ["--distributed-rank", rank, "--save-dir", tmp_path / str(rank)]
         own += ["--distributed-init-method", f"tcp://127.0.0.1:{port}", "--distributed-no-spawn"]
         own += ["--user-dir", every, "--max-update", 3, "--word-average"]
-        own += ["--guidance", "scores", "--disable-validation"]
+        own += ["--disable-validation"]
         workers.append(start("train", *flags, *shared.split(), *own))
     for worker in workers:
         worker.join(timeout=280)

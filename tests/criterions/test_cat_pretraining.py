@@ -50,7 +50,7 @@ def model():
 def test_every_term_is_what_the_equations_say(model):
     with torch.no_grad():
         model.encoder.layers[0].composition.codebook[:2] = 0  # two of eight codes that no word uses
-    loss, terms = run(model)
+    loss, terms = run(model, guidance="weights")
     assert set(terms) == ALL
     assert terms["unused_1"] == 0.25
     last, attention = states(model)
@@ -180,7 +180,7 @@ def test_words_without_annotation_add_no_loss(model):
 
 def test_the_average_of_a_words_subwords_is_decomposed(model):
     sample = make_batch(TASK, word_ids=True)
-    _, terms = run(model, sample)
+    _, terms = run(model, sample, guidance="weights")
     last, _ = states(model, sample)
     words, rows, wrong, pieces = sample["net_input"]["words"], sample["rows"], [], 0
     for sentence in range(6):
@@ -200,7 +200,7 @@ def test_the_average_of_a_words_subwords_is_decomposed(model):
 @pytest.mark.parametrize("word_ids", [False, True])
 def test_guidance_by_scores_is_that_of_every_annotated_word(model, word_ids):
     sample = make_batch(TASK, word_ids=word_ids)
-    loss, terms = run(model, sample, guidance="scores", guided_decomposition=2.0)
+    loss, terms = run(model, sample, guided_decomposition=2.0)
     rest, _ = run(model, sample, guided_decomposition=0.0)
     last, _ = states(model, sample)
     rows, misses = sample["rows"], []
