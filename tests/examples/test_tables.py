@@ -41,29 +41,6 @@ def file(tmp_path, *lines):
     return path
 
 
-def test_a_queue_is_worked_off_and_recorded(out, tmp_path):
-    runs = file(
-        tmp_path,
-        f"run 2 tiny/a plain 1 {QUICK} {FLAGS}",
-        f"run 1 tiny/a mine:sal-brown,plane 3 {QUICK} {FLAGS}",
-        f"run 0 tiny/other plain 1 {QUICK} {FLAGS}",
-    )
-    results = tmp_path / "results"
-    said = tables(out, "tiny/a", "--file", runs, "--results", results, "--jobs", 2, status=1)
-    begun = [line.split()[2] for line in said.splitlines() if line.endswith("starts")]
-    assert begun == ["tiny/a/mine.3", "tiny/a/plane.3", "tiny/a/plain.1"]
-    assert "plane.3 failed: train exited with 2; " in said and "tiny/a/plane.3 is not done" in said
-    assert "METHOD=plane is none of" in (out / "tiny/a/plane.3/train.out").read_text()
-    result = json.loads((results / "tiny/a/mine.3.json").read_text())
-    assert (result["method"], result["seed"], result["updates"]) == ("mine", 3, 10)
-    assert not (results / "tiny/other").exists()
-
-    status = tables(out, "--status", "", "--file", runs)
-    assert "waiting  tiny/other/plain.1" in status and "2 done, 0 running, 1 failed" in status
-    again = tables(out, "tiny/a/(mine|plain)", "--file", runs)
-    assert again == ""  # nothing is left
-
-
 def begin(out, *args):
     words = [sys.executable, str(EXAMPLES / "tables.py"), str(out), *map(str, args)]
     return subprocess.Popen(words, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
@@ -74,6 +51,34 @@ def wait_for(path, seconds=600):
     while not path.exists():
         assert time.monotonic() < end, f"no {path}"
         time.sleep(0.05)
+
+
+def test_a_queue_is_worked_off_and_recorded(out, tmp_path):
+    runs = file(
+        tmp_path,
+        f"run 2 tiny/a mine:sal-brown 3 {QUICK} {FLAGS}",
+        f"run 1 tiny/a plane 3 {QUICK} {FLAGS}",
+        f"run 0 tiny/other plain 1 {QUICK} {FLAGS}",
+    )
+    results = tmp_path / "results"
+    queue = begin(out, "tiny/a", "--file", runs, "--results", results, "--jobs", 2)
+    wait_for(out / "tiny/a/mine.3/train.log")
+    with runs.open("a") as more:
+        more.write(f"run 3 tiny/a plain 1 {QUICK} {FLAGS}\n")
+    said, _ = queue.communicate(timeout=900)
+    assert queue.returncode == 1
+    begun = [line.split()[2] for line in said.splitlines() if line.endswith("starts")]
+    assert begun == ["tiny/a/plane.3", "tiny/a/mine.3", "tiny/a/plain.1"]
+    assert "plane.3 failed: train exited with 2; " in said and "tiny/a/plane.3 is not done" in said
+    assert "METHOD=plane is none of" in (out / "tiny/a/plane.3/train.out").read_text()
+    result = json.loads((results / "tiny/a/mine.3.json").read_text())
+    assert (result["method"], result["seed"], result["updates"]) == ("mine", 3, 10)
+    assert not (results / "tiny/other").exists()
+
+    status = tables(out, "--status", "", "--file", runs)
+    assert "waiting  tiny/other/plain.1" in status and "2 done, 0 running, 1 failed" in status
+    again = tables(out, "tiny/a/(mine|plain)", "--file", runs)
+    assert again == ""  # nothing is left
 
 
 def test_a_queue_that_is_ended_or_killed_is_called_again(out, tmp_path):
