@@ -17,7 +17,13 @@ def main(argv: list[str] | None = None) -> int:
     one = commands.add_parser("write", help="the result of one finished and evaluated run")
     one.add_argument("run", metavar="RUN", help="the folder of train.sh and evaluate.sh")
     one.add_argument("file", metavar="FILE", help="results/DATA/SETTING/METHOD.SEED.json")
-    one.set_defaults(do=lambda args: write(args.file, _json(result(args.run))))
+    one.add_argument(
+        "--allow-differences",
+        metavar="NAME,...",
+        default="",
+        help="settings that may have changed when the run was resumed, such as max_update",
+    )
+    one.set_defaults(do=_write)
     all_of_them = commands.add_parser("tables", help="RESULTS.md, of a folder of results")
     all_of_them.add_argument("folder", metavar="FOLDER", help="holds DATA/SETTING/METHOD.SEED.json")
     all_of_them.add_argument("--out", metavar="FILE", help="write there instead of printing")
@@ -31,16 +37,17 @@ def main(argv: list[str] | None = None) -> int:
     return 0
 
 
+def _write(args: argparse.Namespace) -> None:
+    found = result(args.run, frozenset(filter(None, args.allow_differences.split(","))))
+    write(args.file, json.dumps(found, indent=1, ensure_ascii=False) + "\n")
+
+
 def _tables(args: argparse.Namespace) -> None:
     text = tables(args.folder)
     if args.out:
         write(args.out, text)
     else:
         print(text, end="")
-
-
-def _json(found: object) -> str:
-    return json.dumps(found, indent=1, ensure_ascii=False) + "\n"
 
 
 if __name__ == "__main__":

@@ -14,28 +14,35 @@ from compgen.reporting.runs import (
     ReportError,
     Run,
     ScoreName,
+    differences,
     fingerprint,
     read_run,
 )
+from compgen.reporting.runs import settings as settings_of
 from compgen.reporting.verdicts import pack
 from compgen.scoring import cter
 
 STEP = re.compile(r"\| epoch (\d+): +(\d+) / (\d+) ")  # in each line of --log-format simple
 
 
-def result(folder: Path | str) -> dict[str, Any]:
+def result(folder: Path | str, may_differ: frozenset[str] = frozenset()) -> dict[str, Any]:
     """What is kept of a run.
 
     ``scores`` has the chosen checkpoint's and the last one's, each as its metric counts it;
     ``verdicts`` says, for the chosen checkpoint, which test sentences were right; ``chosen`` says
     by what metric of which validation subset, and what part of the data that is; ``settings`` is
     a fingerprint of all that may change a score but the seed and the data; minutes are those of
-    all sessions, none if the training was begun without being recorded.
+    all sessions, none if the training was begun without being recorded; ``changed`` are settings
+    that were others at its first start.
+
+    Args:
+        folder: of the run.
+        may_differ: settings that may have changed when the run was resumed.
 
     Raises:
         ReportError: if the run is not finished, not evaluated, or not readable.
     """
-    run = read_run(folder)
+    run = read_run(folder, may_differ)
     settings = run.record["sessions"][-1]["settings"]
     most = settings["optimization"]["max_update"]
     if most and run.updates < most:
@@ -67,6 +74,7 @@ def result(folder: Path | str) -> dict[str, Any]:
         "epochs": _epochs(run.path / "train.log"),
         **_minutes(sessions),
         "sessions": len(sessions),
+        "changed": differences(*(settings_of(sessions[i]["settings"]) for i in (0, -1))),
         "parameters": run.record["parameters"],
         "machine": provenance.machine(last["machine"]),
         "revision": last["revision"],

@@ -29,14 +29,19 @@ def test_train_resume_evaluate(recipe, languages, method, scores, tmp_path, run)
     report = run("compgen_cli.report", save, "--allow-differences", "max_update,total_num_update")
     assert f"| {method} | 3 | 20 |" in report
     kept = tmp_path / "sal.3.json"
-    run("compgen_cli.results", "write", save, kept)
+    allowed = ("--allow-differences", "max_update,total_num_update")
+    said = run("compgen_cli.results", "write", save, kept, status=1)
+    assert "was resumed with another max_update (10, then 20)" in said and not kept.exists()
+    run("compgen_cli.results", "write", save, kept, *allowed)
     result = json.loads(kept.read_text())
     assert (result["method"], result["seed"], result["updates"]) == (method, 3, 20)
     assert result["sessions"] == 2 and result["epochs"] == 10
-    scored = json.loads((save / f"{min(scores)}.best.json").read_text())
-    ((name, verdicts),) = result["verdicts"].items()
+    assert "optimization.max_update" in result["changed"]
+    (verdicts,) = result["verdicts"].values()
+    file, number = ("cter", "instance") if recipe == "cognition" else ("test", "score")
+    scored = json.loads((save / f"{file}.best.json").read_text())
     wrong = 100 * sum(unpack(verdicts["bits"], verdicts["of"])) / verdicts["n"]
-    assert wrong == pytest.approx(scored["instance" if name == "cter instance" else "score"])
+    assert wrong == pytest.approx(scored[number])
 
 
 @pytest.mark.parametrize(
