@@ -156,7 +156,7 @@ def _notes(runs: Sequence[Run], methods: Sequence[Trained], shown: Sequence[str]
     return [
         *_left_out(methods),
         *_changes(methods),
-        f"Checkpoints were chosen by {_list(chosen)}. Seeds: {_list(seeds)}.\n",
+        f"Checkpoints were chosen by {_list(chosen)}. Seeds: {'; '.join(seeds)}.\n",
         f"{_list(stamps)}\n",
     ]
 

@@ -97,7 +97,7 @@ def test_a_table_for_each_setting(make, tmp_path):
         "| 3 |",
         "| exact_match | mine (ours) | 1 | 80.00 | 80.00 | 80.00 | 80.00 |  | 1,200 | 2 | 3 |",
     ]
-    assert "chosen by exact_match on valid (test20). Seeds: plain 7, sal 1, 2, mine 1." in first
+    assert "chosen by exact_match on valid (test20). Seeds: plain 7; sal 1, 2; mine 1." in first
     assert "`metric:exact_match`" in first and "| plain | 1 | 6.00 |" in second
 
 
