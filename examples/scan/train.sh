@@ -6,9 +6,9 @@
 # to fairseq-train. The environment's variables are explained in examples/recipe.sh. Besides the
 # methods there METHOD can be syntactic, syntactic-sequential, syntactic-action,
 # syntactic-mlp (Syntactic Attention and its ablations: its authors' 200,000 pairs, 32 at a time;
-# with SIZE=paper one at a time, an hour and a half on a CPU),
-# syntactic-classes (ours: exchangeable words share their syntax, and markers mean the start and the
-# end) or lstm.
+# with SIZE=paper one at a time, an hour on a CPU),
+# syntactic-classes (ours: exchangeable words share their syntax, and markers mean the end alone) or
+# lstm.
 set -euo pipefail
 # shellcheck source=../recipe.sh
 source "$(dirname "${BASH_SOURCE[0]}")/../recipe.sh"
