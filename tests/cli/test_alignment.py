@@ -1,0 +1,53 @@
+"""``fairseq-generate --print-alignment`` with every architecture."""
+
+import pytest
+from fairseq_commands import status
+
+SIZES = {"layers": 1, "ffn-embed-dim": 16, "attention-heads": 2}
+SIDES = [f"--{side}-{k}={v}" for side in ("encoder", "decoder") for k, v in SIZES.items()]
+SIDES += ["--encoder-embed-dim=16"]
+SQ = [*SIDES, "--encoder-predictor-layers=1", "--decoder-predictor-layers=1"]
+ARCHITECTURES = {
+    "sal": ["--arch", "sq_transformer_scan", *SQ],
+    "srl": ["--arch", "sq_transformer_cogs", *SQ],
+    "plain": ["--arch", "sq_transformer_scan", "--attention", "plain", *SQ],
+    "proto": ["--arch", "proto_transformer", *SIDES, "--prototypes", "random"],
+    "proto-target": [
+        *("--arch", "proto_transformer", *SIDES, "--prototypes", "target-side"),
+        *("--prototype-stage1-epochs", 1, "--prototype-min-count", 5),
+    ],
+    "cat": ["--arch", "cat_transformer_scan", *SIDES, "--codes", 12],
+    "syntactic": ["--arch", "syntactic_attention_scan", "--encoder-embed-dim=16"],
+}
+
+
+@pytest.mark.parametrize("name", ARCHITECTURES)
+def test_alignment(name, tiny_data, plugin, tmp_path):
+    model = ARCHITECTURES[name]
+    if "embed-dim=16" in str(model) and name.startswith(("proto", "cat")):
+        model = [*model, "--decoder-embed-dim=16"]
+    task = ["--task", "compgen_translation", "--optimizer", "adam", "--lr", 0.01]
+    training = ["--max-update", 12, "--batch-size", 60, "--disable-validation"]
+    saved = [*training, "--save-dir", tmp_path, "--no-epoch-checkpoints", "--num-workers", 0]
+    assert status("train", tiny_data, *plugin, *task, *model, *saved) == 0
+    test = (tiny_data.parent / "test.src").read_text().splitlines()
+    for kind in ("hard", "soft"):
+        path = ["--path", tmp_path / "checkpoint_last.pt", "--results-path", tmp_path / kind]
+        beam = ["--beam", 3, "--max-len-b", 12, "--print-alignment", kind]
+        assert status("generate", tiny_data, *plugin, *path, *beam) == 0
+        lines = (tmp_path / kind / "generate-test.txt").read_text().splitlines()
+        hypotheses = {line.split("\t")[0][2:]: line for line in lines if line.startswith("H-")}
+        alignments = {line.split("\t")[0][2:]: line for line in lines if line.startswith("A-")}
+        assert len(hypotheses) == len(test) and alignments.keys() == hypotheses.keys()
+        for number, line in alignments.items():
+            target = hypotheses[number].split("\t")[2].split()
+            source = test[int(number)].split()
+            _, _, text = line.partition("\t")
+            if kind == "hard":
+                pairs = [tuple(map(int, pair.split("-"))) for pair in text.split()]
+                assert [there for _, there in pairs] == list(range(len(target)))
+                assert all(0 <= here < len(source) for here, _ in pairs)
+            elif target:
+                rows = [list(map(float, row.split(","))) for row in text.split()]
+                assert len(rows) == len(target) + 1 and len(rows[0]) == len(source) + 1
+                assert all(sum(row) == pytest.approx(1, abs=1e-3) for row in rows)
