@@ -9,6 +9,7 @@ from functools import partial
 from typing import Any
 
 from compgen.scoring import cter
+from compgen.scoring.bleu import SCORES
 from compgen.scoring.cter_strict import StrictRules
 from compgen.scoring.generate_log import Generation, read
 from compgen.scoring.signature import signature
@@ -79,12 +80,13 @@ def compare_by_bleu(a: Generation, b: Generation, args: argparse.Namespace) -> C
         args.resamples,
         args.seed,
     )
-    return {"bleu": found}, bleu_signature(found.signature, args)
+    return {args.metric: found}, bleu_signature(found.signature, args)
 
 
 METRICS: dict[str, Callable[[Generation, Generation, argparse.Namespace], Comparisons]] = {
     "exact_match": compare_exact_match,
     "bleu": compare_by_bleu,
+    "chrf": compare_by_bleu,
     "cter": compare_cter,
 }
 
@@ -164,16 +166,16 @@ def main(argv: list[str] | None = None) -> int:
         "--test",
         choices=BLEU_TESTS,
         default="bs",
-        help="BLEU only: paired bootstrap (default) or approximate randomization; exact match and "
-        "CTER have a bootstrap interval and an exact test",
+        help="BLEU and chrF: paired bootstrap (default) or approximate randomization; exact match "
+        "and CTER have a bootstrap interval and an exact test",
     )
     group = parser.add_argument_group("CTER")
     group.add_argument("--compound", metavar="FILE", help="the compound of each line")
     group.add_argument("--lexicon", metavar="FILE", help="the translations of each atom")
     group.add_argument("--strict", action="store_true", help="compgen-cter's strict rules")
     args = parser.parse_args(argv)
-    if args.test != "bs" and args.metric != "bleu":
-        parser.error(f"--test {args.test} is for BLEU only")
+    if args.test != "bs" and args.metric not in SCORES:
+        parser.error(f"--test {args.test} is for BLEU and chrF only")
     args.resamples = args.resamples or RESAMPLES[args.test]
 
     try:

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from compgen.output import write
-from compgen.scoring.bleu import DETOKENIZERS, TOKENIZERS, BleuOptions, bleu
+from compgen.scoring.bleu import DETOKENIZERS, SCORES, TOKENIZERS, BleuOptions, bleu
 from compgen.scoring.cogs import LEXICAL, STRUCTURAL, cogs
 from compgen.scoring.exact_match import ExactMatch, exact_match
 from compgen.scoring.generate_log import Generation, read
@@ -25,14 +25,13 @@ def score_exact_match(generation: Generation, args: argparse.Namespace) -> Resul
 
 
 def score_bleu(generation: Generation, args: argparse.Namespace) -> Result:
+    from sacrebleu.metrics.bleu import BLEUScore
+
     targets, options = references(generation, args), bleu_options(args)
     score, stamp = bleu(generation.hypotheses, targets, options)
-    numbers = {
-        "score": score.score,
-        "precisions": score.precisions,
-        "brevity_penalty": score.bp,
-        "total": len(targets),
-    }
+    numbers: dict[str, Any] = {"score": score.score, "total": len(targets)}
+    if isinstance(score, BLEUScore):
+        numbers |= {"precisions": score.precisions, "brevity_penalty": score.bp}
     return str(score), numbers, bleu_signature(stamp, args)
 
 
@@ -60,6 +59,7 @@ def score_cogs(generation: Generation, args: argparse.Namespace) -> Result:
 METRICS: dict[str, Callable[[Generation, argparse.Namespace], Result]] = {
     "exact_match": score_exact_match,
     "bleu": score_bleu,
+    "chrf": score_bleu,
     "cogs": score_cogs,
 }
 
@@ -114,8 +114,12 @@ def add_options(parser: argparse.ArgumentParser) -> None:
         "in which unknown words are lost",
     )
     parser.add_argument("--json", action="store_true", help="print JSON")
-    group = parser.add_argument_group("BLEU", "CoGnition: --detokenize chinese --tokenize zh")
-    group.add_argument("--tokenize", choices=TOKENIZERS, default="13a", help="sacreBLEU's")
+    group = parser.add_argument_group(
+        "BLEU and chrF", "CoGnition: --detokenize chinese --tokenize zh"
+    )
+    group.add_argument(
+        "--tokenize", choices=TOKENIZERS, default="13a", help="sacreBLEU's, for BLEU"
+    )
     group.add_argument(
         "--detokenize",
         choices=DETOKENIZERS,
@@ -128,13 +132,16 @@ def add_options(parser: argparse.ArgumentParser) -> None:
 
 
 def bleu_options(args: argparse.Namespace) -> BleuOptions:
-    """What the flags of :func:`add_options` say about BLEU."""
-    return BleuOptions(args.tokenize, args.detokenize, args.lang, args.lowercase)
+    """What the flags of :func:`add_options` say about BLEU or chrF."""
+    score = args.metric if args.metric in SCORES else "bleu"
+    return BleuOptions(args.tokenize, args.detokenize, args.lang, args.lowercase, score)
 
 
 def bleu_signature(stamp: str, args: argparse.Namespace) -> str:
     """The library's signature of a BLEU score, and which references it is about."""
-    return f"metric:bleu|ref:{Path(args.reference).name if args.reference else 'log'}|{stamp}"
+    return (
+        f"metric:{args.metric}|ref:{Path(args.reference).name if args.reference else 'log'}|{stamp}"
+    )
 
 
 def main(argv: list[str] | None = None) -> int:

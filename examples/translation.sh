@@ -1,5 +1,11 @@
 # What the recipes of natural translation data share; sourced after recipe.sh.
-# shellcheck shell=bash disable=SC2154 # recipe.sh assigns save and complete
+# shellcheck shell=bash disable=SC2154 # recipe.sh assigns data, save and complete
+
+if [[ -e $data/sentencepiece.model ]]; then
+    bpe=sentencepiece detok=space
+else # Moses' tokens, in subword-nmt's BPE or whole
+    bpe='@@ ' detok=moses
+fi
 
 # train_translation ARCH DROPOUT PAPER_UPDATES PAPER_STAGE1_EPOCHS: label smoothing 0.1, the
 # checkpoint with the best validation BLEU (beam 5, at most 1.2 x + 10 tokens), as in SQ-Transformer's
@@ -31,7 +37,7 @@ train_translation() {
         --dropout "$2" --weight-decay 0.0001 --label-smoothing 0.1 "${size_flags[@]}"
         --validate-interval 1000000 --max-tokens-valid 8192
         --eval-bleu --eval-bleu-args '{"beam": 5, "max_len_a": 1.2, "max_len_b": 10}'
-        --eval-bleu-remove-bpe --eval-bleu-detok moses
+        --eval-bleu-remove-bpe "$bpe" --eval-bleu-detok "$detok"
         --best-checkpoint-metric bleu --maximize-best-checkpoint-metric
     )
     if is_transformer; then
@@ -42,16 +48,23 @@ train_translation() {
     fi
 }
 
-# evaluate_translation FLAG...: test set and BLEU of the chosen and the last checkpoint; the flags
-# go to compgen-score.
+# evaluate_translation LANGUAGE FLAG...: test set, BLEU and chrF of the chosen and the last
+# checkpoint; the flags go to compgen-score.
 evaluate_translation() {
-    local name log
+    local name log metric detokenize=(--detokenize none)
+    [[ $detok == space ]] || detokenize=(--detokenize moses --lang "$1")
+    shift
     for name in best last; do
         log="$save/test.$name.log"
         generate "$name" test --beam "${BEAM:-5}" --max-len-a 1.2 --max-len-b 10 --max-tokens 4096 \
-            --remove-bpe
+            --remove-bpe "$bpe"
         echo "checkpoint_$name.pt"
         codes "$name"
-        compgen-score "$log" "${complete[@]}" --metric bleu "$@" --json-out "$save/bleu.$name.json"
+        for metric in bleu chrf; do
+            compgen-score "$log" "${complete[@]}" --metric "$metric" "${detokenize[@]}" "$@" \
+                --json-out "$save/$metric.$name.json"
+        done
     done
+    echo "Is it better than another run? compgen-compare OTHER/test.best.log $save/test.best.log" \
+        "--metric bleu ${detokenize[*]}${*:+ $*}"
 }

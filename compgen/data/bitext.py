@@ -163,7 +163,7 @@ def write_parts(pairs: Iterable[tuple[str, Pair]], folder: Path, languages: Pair
             written[part] += 1
     for part, number in written.items():
         if not number:
-            raise PrepareError(f"the publisher's files are too small: no pair is left for {part}.")
+            raise PrepareError(f"the files are too small: no pair is left for {part}.")
 
 
 @dataclass(frozen=True)

@@ -46,6 +46,7 @@ class Corpus:
         held_out: see ``valid``.
         merges: BPE merges by default.
         longest: the most tokens of a side in training and validation; 0: all pairs are kept.
+        ratio: the most tokens of one side per token of the other.
         words_first: the filter comes before the subwords and before the validation pairs are
             held out (IWSLT), not after (WMT).
         normalize, tokenize, split_dashes, lowercase: how the text is cleaned, see
@@ -63,6 +64,7 @@ class Corpus:
     held_out: int = 0
     merges: int = 40_000
     longest: int = 250
+    ratio: float = 1.5
     words_first: bool = False
     normalize: bool = False
     tokenize: bool = False

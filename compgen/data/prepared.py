@@ -141,12 +141,15 @@ class Preparation:
         self.raw = self.data / "raw"
         self._lock = -1
 
-    def done(self) -> bool:
+    def done(self, inputs: Mapping[str, str] | None = None) -> bool:
         """Whether DEST is there with these settings and every file as it was; says so.
 
+        Args:
+            inputs: the SHA-256 of the files that it is to be made from, if they may change.
+
         Raises:
-            PrepareError: DEST is there with other settings, with a file missing or changed, or was
-                not made by a prepare script.
+            PrepareError: DEST is there with other settings, from other inputs, with a file missing
+                or changed, or was not made by a prepare script.
         """
         if not self._place.exists() or (self._place.is_dir() and not any(self._place.iterdir())):
             return False
@@ -164,6 +167,11 @@ class Preparation:
         if present != self.settings:
             raise PrepareError(
                 f"{self.dest} was prepared with other settings, {json.dumps(present)};"
+                " name another folder or remove it."
+            )
+        if inputs is not None and record.get("inputs") != dict(inputs):
+            raise PrepareError(
+                f"{self.dest} was prepared before its inputs changed;"
                 " name another folder or remove it."
             )
         for name, digest in files.items():
@@ -311,8 +319,9 @@ class Preparation:
         """The command that makes this folder, with DEST for the folder's name."""
         words = [self.script, *(str(self.settings[name]) for name in self.positional), "DEST"]
         for name, value in self.settings.items():
-            if name not in self.positional and value not in (None, False):
-                words += [f"--{name.replace('_', '-')}", *([] if value is True else [str(value)])]
+            if name not in self.positional and value is not None and value is not False:
+                values = value if isinstance(value, list) else [value] if value is not True else []
+                words += [f"--{name.replace('_', '-')}", *map(str, values)]
         return shlex.join(words)
 
     def _binarise(

@@ -23,7 +23,7 @@ from compgen.data.prepared import Parser, Preparation, PrepareError
 from compgen.data.publisher import collect
 
 ARCHIVES = (".tgz", ".tar")
-RATIO = 1.5  # tokens of one side per token of the other, at most
+SETTINGS = ("bpe_merges", "sentencepiece", "joined_dictionary")
 ABOUT = """Prepare {title} as a fairseq data folder.
 
 {about}
@@ -44,11 +44,7 @@ def main(argv: Sequence[str]) -> None:
     name, corpus = argv[0], CORPORA[argv[0]]
     parser = _parser(name, corpus)
     args = parser.parse_args(argv[1:])
-    settings = {
-        "bpe_merges": args.bpe_merges,
-        "sentencepiece": args.sentencepiece,
-        "joined_dictionary": args.joined_dictionary,
-    }
+    settings = {name: getattr(args, name) for name in SETTINGS}
     tools = ["sentencepiece" if args.sentencepiece else "subword_nmt"]
     tools += ["sacremoses"] if corpus.tokenize else []
     with parser.one_sentence_errors():
@@ -60,9 +56,7 @@ def main(argv: Sequence[str]) -> None:
             digests = {name: prepared.sha256(path) for name, path in found.items()}
             files = extract(corpus, found, work, digests)
             prepare(corpus, files, args, work, digests)
-            options = ["--joined-dictionary"] if args.joined_dictionary else []
-            options += ["--workers", str(args.workers)]
-            work.finish(*corpus.languages, inputs=found, options=options)
+            work.finish(*corpus.languages, inputs=found, options=preprocess_options(args))
 
 
 def _parser(name: str, corpus: Corpus) -> Parser:
@@ -73,18 +67,8 @@ def _parser(name: str, corpus: Corpus) -> Parser:
         folder=f"the publisher's files (default: $COMPGEN_DATA/{corpus.folder})",
         checksums="the downloads' SHA-256 checksums, as sha256sum writes them",
     )
+    add_options(parser, corpus.merges, corpus.tokenize)
     add = parser.add_argument
-    add(
-        "--bpe-merges",
-        type=_positive,
-        default=corpus.merges,
-        metavar="N",
-        help="merges of the joint BPE, or the size of SentencePiece's vocabulary"
-        " (default: %(default)s)",
-    )
-    instead = "of tokenisation and BPE" if corpus.tokenize else "of BPE"
-    add("--sentencepiece", action="store_true", help=f"SentencePiece instead {instead}")
-    add("--joined-dictionary", action="store_true", help="one dictionary for both languages")
     add(
         "--downloads",
         type=Path,
@@ -92,20 +76,48 @@ def _parser(name: str, corpus: Corpus) -> Parser:
         help="download to here and keep it (default: removed in the end)",
     )
     add("--mirror", metavar="URL", help="download from this server, which has the same paths")
+    return parser
+
+
+def add_options(parser: Parser, merges: int, tokenize: bool) -> None:
+    """The options of subwords and dictionaries, and ``--workers``."""
+    add = parser.add_argument
+    add(
+        "--bpe-merges",
+        type=whole,
+        default=merges,
+        metavar="N",
+        help="merges of the joint BPE, or the size of SentencePiece's vocabulary; 0: words"
+        " (default: %(default)s)",
+    )
+    instead = "of tokenisation and BPE" if tokenize else "of BPE"
+    add("--sentencepiece", action="store_true", help=f"SentencePiece instead {instead}")
+    add("--joined-dictionary", action="store_true", help="one dictionary for both languages")
     add(
         "--workers",
-        type=_positive,
+        type=positive,
         default=_cores(),
         metavar="N",
         help="processes (default: one per core)",
     )
-    return parser
 
 
-def _positive(text: str) -> int:
+def preprocess_options(args: argparse.Namespace) -> list[str]:
+    """What the options mean for fairseq-preprocess."""
+    joined = ["--joined-dictionary"] if args.joined_dictionary else []
+    return [*joined, "--workers", str(args.workers)]
+
+
+def positive(text: str) -> int:
+    """A number from 1 on, for ``add_argument(type=)``."""
     if not text.isdecimal() or int(text) < 1:
         raise argparse.ArgumentTypeError(f"{text} is no positive number")
     return int(text)
+
+
+def whole(text: str) -> int:
+    """A number from 0 on."""
+    return 0 if text == "0" else positive(text)
 
 
 def _cores() -> int:
@@ -189,7 +201,7 @@ def prepare(
     files: Mapping[str, Path],
     args: argparse.Namespace,
     work: Preparation,
-    digests: Mapping[str, str],
+    digests: object,
 ) -> None:
     """Write ``raw`` and the subwords' file.
 
@@ -198,7 +210,7 @@ def prepare(
         files: where its files are.
         args: the options ``--bpe-merges``, ``--sentencepiece`` and ``--workers``.
         work: the folder to make.
-        digests: the SHA-256 of what the files came from.
+        digests: what decides the files' bytes, as JSON holds it: the SHA-256 of their sources.
 
     Raises:
         PrepareError: the two sides of a file do not match, or a part would be empty.
@@ -206,7 +218,7 @@ def prepare(
     # its libraries take a second to import, which --help should not
     from compgen.data import bitext
 
-    keep = bitext.LengthFilter(corpus.longest, RATIO)
+    keep = bitext.LengthFilter(corpus.longest, corpus.ratio)
     sides = corpus.languages
 
     def cleaned(part: Files, normalize: bool) -> Iterator[bitext.Pair]:
@@ -245,7 +257,10 @@ def prepare(
     key = [digests, args.sentencepiece, args.bpe_merges]
     train = [tokenised / f"train.{language}" for language in sides]
     subwords: bitext.Side
-    if args.sentencepiece:
+    model: Path | None = None
+    if not args.bpe_merges:
+        subwords = str
+    elif args.sentencepiece:
         model = work.step(
             "sentencepiece.model",
             lambda path: bitext.learn_sentencepiece(train, args.bpe_merges, path),
@@ -256,21 +271,24 @@ def prepare(
         model = work.step("code", lambda p: bitext.learn_codes(train, args.bpe_merges, p), key)
         subwords = bitext.Bpe(model)
 
+    late = corpus.longest and not corpus.words_first  # the filter counts subwords
+
     def cut(folder: Path) -> None:
         def parts() -> Iterator[tuple[str, bitext.Pair]]:
             for part in ("train", "valid", "test"):
                 source, target = (tokenised / f"{part}.{side}" for side in sides)
                 pairs = bitext.read_pairs(source, target, "subwords of")
                 cut = bitext.transform(pairs, subwords, subwords, args.workers)
-                filtered = corpus.longest and not corpus.words_first and part != "test"
-                for pair in filter(keep, cut) if filtered else cut:
+                filtered = part == "train" or (part == "valid" and corpus.held_out)
+                for pair in filter(keep, cut) if filtered and late else cut:
                     yield part, pair
 
         bitext.write_parts(parts(), folder, sides)
 
     for path in work.step("raw", cut, key).iterdir():
         _link(path, work.raw / path.name)
-    _link(model, work.data / model.name)
+    if model:
+        _link(model, work.data / model.name)
 
 
 def _link(path: Path, to: Path) -> None:

@@ -12,7 +12,7 @@ from compgen.scoring.bleu import BleuOptions, bleu
 from compgen.scoring.cter_strict import StrictRules
 
 TOLERANCE = 0.01  # in percentage points, between a score's file and its log
-EXACT, BLEU, COGS, CTER = "exact_match", "bleu", "cogs", "cter"
+EXACT, BLEU, CHRF, COGS, CTER = "exact_match", "bleu", "chrf", "cogs", "cter"
 IN_DISTRIBUTION = "in_distribution"  # COGS: not part of its score
 
 
@@ -26,9 +26,10 @@ class Outcomes:
 
     Args:
         sources: what the system was given, to see that two are about the same.
-        values: between 0 and 1 for each sentence, or each group of five for CTER; empty for BLEU.
-        hypotheses, references: for BLEU, which has no value for a sentence.
-        options: for BLEU, how it was counted.
+        values: between 0 and 1 for each sentence, or each group of five for CTER; none for BLEU
+            and chrF.
+        hypotheses, references: for BLEU and chrF, which have no value for a sentence.
+        options: for them, how they were counted.
     """
 
     sources: Sequence[str]
@@ -55,8 +56,10 @@ def outcomes(run: Run, score: ScoreName) -> Outcomes:
         part.partition(":")[::2] for part in run.scores[score].signature.split("|") if ":" in part
     )
     subset = file.name.partition(".")[0]
-    if subset == metric:  # the metric's own file; BLEU's names its references: raw/test1.fr
-        named = stamp.get("ref", "log") if metric == BLEU else "log"
+    if (
+        subset == metric
+    ):  # the metric's own file; BLEU's and chrF's name their references: raw/test1.fr
+        named = stamp.get("ref", "log") if metric in (BLEU, CHRF) else "log"
         subset = "test" if named == "log" else Path(named).stem
     try:
         log = generate_log.read(file.with_name(f"{subset}.{score.checkpoint}.log"))
@@ -108,13 +111,16 @@ def _cter(run, score, log, subset, stamp) -> Outcomes:
 
 def _bleu(run, score, log, subset, stamp) -> Outcomes:
     name, _, language = stamp.get("detok", "none").partition(".")
-    options = BleuOptions(stamp.get("tok", "13a"), name, language or "en", stamp["case"] == "lc")
+    lowercase = stamp["case"] == "lc"
+    options = BleuOptions(
+        stamp.get("tok", "13a"), name, language or "en", lowercase, stamp["metric"]
+    )
     references = _references(run, log, stamp)
     _agree(run, score, bleu(log.hypotheses, references, options)[0].score)
     return Outcomes(log.sources, (), log.hypotheses, references, options)
 
 
-READERS = {EXACT: _exact, COGS: _cogs, CTER: _cter, BLEU: _bleu}
+READERS = {EXACT: _exact, COGS: _cogs, CTER: _cter, BLEU: _bleu, CHRF: _bleu}
 
 
 def _references(run: Run, log: generate_log.Generation, stamp: dict[str, str]) -> list[str]:

@@ -1,4 +1,4 @@
-"""BLEU through sacreBLEU, on sentences put back into plain text first."""
+"""BLEU and chrF through sacreBLEU, on sentences put back into plain text first."""
 
 from __future__ import annotations
 
@@ -7,15 +7,16 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:  # a command's --help need not wait for sacreBLEU
-    from sacrebleu.metrics.bleu import BLEU, BLEUScore
+    from sacrebleu.metrics.base import Metric, Score
 
 TOKENIZERS = ("13a", "zh", "intl", "char", "none")
 DETOKENIZERS = ("none", "chinese", "moses")
+SCORES = ("bleu", "chrf")
 
 
 @dataclass(frozen=True)
 class BleuOptions:
-    """How BLEU is to be counted.
+    """How BLEU or chrF is to be counted.
 
     CoGnition as published is ``BleuOptions(tokenize="zh", detokenize="chinese")``
     (Li et al., 2021; Jiang, Zhou and Bansal, 2024).
@@ -25,25 +26,31 @@ class BleuOptions:
         detokenize: one of ``DETOKENIZERS``, see :func:`plain_text`.
         language: code of the target language, for ``moses`` only.
         lowercase: compare without case.
+        score: one of ``SCORES``; chrF (Popović, 2015) knows no tokenizer.
 
     Raises:
-        ValueError: if a tokenizer or detokenizer has another name.
+        ValueError: if a tokenizer, a detokenizer or a score has another name.
     """
 
     tokenize: str = "13a"
     detokenize: str = "none"
     language: str = "en"
     lowercase: bool = False
+    score: str = "bleu"
 
     def __post_init__(self) -> None:
-        for name, names in ((self.tokenize, TOKENIZERS), (self.detokenize, DETOKENIZERS)):
+        named = (self.tokenize, TOKENIZERS), (self.detokenize, DETOKENIZERS), (self.score, SCORES)
+        for name, names in named:
             if name not in names:
                 raise ValueError(f"{name} is none of {', '.join(names)}")
 
-    def metric(self) -> BLEU:
+    def metric(self) -> Metric:
         """sacreBLEU's metric; it does not warn of tokenized text, as the signature tells."""
         from sacrebleu.metrics.bleu import BLEU
+        from sacrebleu.metrics.chrf import CHRF
 
+        if self.score == "chrf":
+            return CHRF(lowercase=self.lowercase)
         return BLEU(tokenize=self.tokenize, lowercase=self.lowercase, force=True)
 
     def describe(self) -> str:
@@ -71,8 +78,8 @@ def plain_text(sentences: Sequence[str], options: BleuOptions) -> list[str]:
 
 def bleu(
     hypotheses: Sequence[str], references: Sequence[str], options: BleuOptions
-) -> tuple[BLEUScore, str]:
-    """BLEU of a corpus with one reference per sentence (Papineni et al., 2002; Post, 2018).
+) -> tuple[Score, str]:
+    """BLEU or chrF of a corpus with one reference per sentence (Papineni et al., 2002; Post, 2018).
 
     Args:
         hypotheses: one sentence each, as the system wrote them.

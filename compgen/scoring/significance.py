@@ -132,8 +132,8 @@ class BleuComparison:
     """sacreBLEU's paired test of two systems.
 
     Args:
-        a: BLEU of the first system.
-        b: BLEU of the second system.
+        a: BLEU or chrF of the first system.
+        b: that of the second system.
         a_interval: half the width of the first's 95% confidence interval; None for ``ar``.
         b_interval: the same of the second.
         p_value: of the hypothesis that both are equally good.
@@ -149,7 +149,7 @@ class BleuComparison:
 
     @property
     def difference(self) -> float:
-        """``b - a`` in BLEU points."""
+        """``b - a`` in points."""
         return self.b - self.a
 
 
@@ -162,13 +162,13 @@ def compare_bleu(
     resamples: int | None = None,
     seed: int = 12345,
 ) -> BleuComparison:
-    """Compare two systems by BLEU, through sacreBLEU's ``PairedTest``.
+    """Compare two systems by BLEU or chrF, through sacreBLEU's ``PairedTest``.
 
     Args:
         a: the first system's sentences.
         b: the second system's.
         references: the references; all three are detokenized here.
-        options: how BLEU is counted.
+        options: how the score is counted.
         test: ``bs``, paired bootstrap (Koehn, 2004), or ``ar``, approximate randomization
             (Riezler and Maxwell, 2005).
         resamples: how many resamples or trials; by default sacreBLEU's 1,000 or 10,000.
@@ -190,13 +190,14 @@ def compare_bleu(
     with _sacrebleu_seed(seed):
         paired = PairedTest(
             systems,
-            {"BLEU": options.metric()},
+            {options.score: options.metric()},
             [plain_text(references, options)],
             test_type=test,
             n_samples=resamples or RESAMPLES[test],
         )
         signatures, scores = paired()
-    first, second = (result for result in scores["BLEU"] if isinstance(result, Result))
+    (name,) = signatures
+    first, second = (result for result in scores[name] if isinstance(result, Result))
     assert second.p_value is not None  # only the first system, the baseline, has none
     return BleuComparison(
         a=first.score,
@@ -204,7 +205,7 @@ def compare_bleu(
         a_interval=first.ci,
         b_interval=second.ci,
         p_value=second.p_value,
-        signature=f"{options.describe()}|n:{len(references)}|{signatures['BLEU']}",
+        signature=f"{options.describe()}|n:{len(references)}|{signatures[name]}",
     )
 
 

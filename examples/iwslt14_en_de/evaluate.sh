@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
 # Translates the test set with a run's chosen and last checkpoint and scores both.
 #   [BEAM=5] bash examples/iwslt14_en_de/evaluate.sh DATA SAVE
-# For each of NAME = best, last it leaves SAVE/test.NAME.log (fairseq-generate), bleu.NAME.json
-# and, for models that have codes, codes.NAME.json (the words of each code).
+# For each of NAME = best, last it leaves SAVE/test.NAME.log (fairseq-generate), bleu.NAME.json,
+# chrf.NAME.json and, for models that have codes, codes.NAME.json (the words of each code).
 set -euo pipefail
 examples="$(dirname "${BASH_SOURCE[0]}")/.."
 # shellcheck source=../recipe.sh
@@ -11,4 +11,4 @@ source "$examples/recipe.sh"
 source "$examples/translation.sh"
 more=(--source-lang en --target-lang de "${more[@]}") # the folder is binarised as de-en
 
-evaluate_translation --detokenize moses --lang de
+evaluate_translation de

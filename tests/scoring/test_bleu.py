@@ -72,3 +72,12 @@ def test_cognition_references_match_themselves_in_any_segmentation(compgen_data)
     raw = path.read_text(encoding="utf-8").splitlines()[:500]
     score, _ = bleu([" ".join(line) for line in raw], raw, CHINESE)
     assert score.score == pytest.approx(100)
+
+
+def test_chrf_is_sacrebleus():
+    import sacrebleu
+
+    hypotheses, references = ["der alte Hund schläft", "ein Haus"], ["der alte Hund", "das Haus"]
+    score, stamp = bleu(hypotheses, references, BleuOptions(score="chrf"))
+    assert score.score == sacrebleu.corpus_chrf(hypotheses, [references]).score
+    assert stamp.startswith("detok:none|n:2|nrefs:1|case:mixed|eff:yes|nc:6|nw:0|")

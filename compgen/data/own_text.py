@@ -1,0 +1,260 @@
+"""Prepares parallel text of one's own: ``prepare/bitext.sh``.
+
+The files become plain text, of which validation and test pairs are held out where they have no
+files; then everything is as for the published corpora (:mod:`compgen.data.translation`).
+"""
+
+from __future__ import annotations
+
+import argparse
+import hashlib
+import heapq
+import json
+from collections.abc import Iterable, Iterator, Sequence
+from functools import partial
+from pathlib import Path
+
+from compgen.data import prepared, translation
+from compgen.data.corpora import Corpus
+from compgen.data.prepared import Parser, Preparation, PrepareError
+
+SCRIPT = "prepare/bitext.sh"
+PARTS = ("train", "valid", "test")
+TABLES = (".tsv", ".jsonl")
+ABOUT = """Prepare parallel text of your own as a fairseq data folder.
+
+  prepare/bitext.sh DEST --train a.en a.de --valid v.en v.de --test t.en t.de
+  prepare/bitext.sh DEST --train a.en a.de b.en b.de --valid 500 --test 1000
+  prepare/bitext.sh DEST --train pairs.tsv --languages en de
+  prepare/bitext.sh DEST --from FOLDER --languages en de    # train.en, train.de, valid.en, ...
+
+Each of --train, --valid and --test takes files in pairs, source before target, one sentence a line,
+or tables: NAME.tsv (source, tab, target) or NAME.jsonl (an object a line with a text by language,
+{"en": "...", "de": "..."}, which may stand under "translation"). Plain text may be gzip'ed (.gz).
+--valid N and --test N take N sentences out of the training files, always the same ones; pairs with
+the same source leave the training set, too.
+"""
+
+
+def main(argv: Sequence[str]) -> None:
+    """The command."""
+    parser = _parser()
+    args = parser.parse_args(argv)
+    with parser.one_sentence_errors():
+        files, held_out, languages = _inputs(args)
+        names = ("tokenized", "lowercase", "max_words", "max_ratio", *translation.SETTINGS)
+        settings = {
+            "languages": languages,
+            **{part: held_out.get(part) or list(map(str, files[part])) for part in PARTS},
+            **{name: getattr(args, name) for name in names},
+        }
+        tools = ["sentencepiece" if args.sentencepiece else "subword_nmt", "sacremoses"]
+        work = Preparation(SCRIPT, args.dest, settings, packages=tools)
+        inputs = {str(path): path for part in PARTS for path in files.get(part, ())}
+        digests = {name: prepared.sha256(path) for name, path in inputs.items()}
+        if work.done(digests):
+            return
+        with work:
+            key = [digests, settings]
+            text = work.step("text", partial(write_text, files, held_out, languages), key)
+            corpus = _corpus(args, languages)
+            found = {name: text / name for name in corpus.files}
+            translation.prepare(corpus, found, args, work, key)
+            options = translation.preprocess_options(args)
+            work.finish(*languages, inputs=inputs, options=options)
+
+
+def _parser() -> Parser:
+    parser = Parser(SCRIPT, ABOUT, folder="a folder with train.LANGUAGE, valid.LANGUAGE, ...")
+    add = parser.add_argument
+    add("--train", nargs="+", metavar="FILE", help="the training files")
+    for part in ("valid", "test"):
+        text = f"the files of {part}, or how many pairs of training (default: 1000)"
+        add(f"--{part}", nargs="+", metavar="FILE", help=text)
+    text = "of source and target (default: as the files' names end); tables need them"
+    add("--languages", nargs=2, metavar=("SOURCE", "TARGET"), help=text)
+    add("--tokenized", action="store_true", help="the text is tokenised: do not do it again")
+    add("--lowercase", action="store_true", help="write small letters only")
+    add(
+        "--max-words",
+        type=translation.whole,
+        default=250,
+        metavar="N",
+        help="drop training pairs with a longer side, in subwords; 0: keep all (default: 250)",
+    )
+    add(
+        "--max-ratio",
+        type=_ratio,
+        default=1.5,
+        metavar="X",
+        help="drop training pairs with more subwords on one side per subword of the other"
+        " (default: %(default)s)",
+    )
+    translation.add_options(parser, merges=10_000, tokenize=True)
+    return parser
+
+
+def _ratio(text: str) -> float:
+    try:
+        ratio = float(text)
+    except ValueError:
+        ratio = 0.0
+    if not 1 <= ratio < float("inf"):
+        raise argparse.ArgumentTypeError(f"{text} is no number from 1 on")
+    return ratio
+
+
+def _corpus(args: argparse.Namespace, languages: tuple[str, str]) -> Corpus:
+    train, valid, test = ([(f"{p}.{languages[0]}", f"{p}.{languages[1]}")] for p in PARTS)
+    return Corpus(
+        title="Your own text",
+        about="",
+        folder="",
+        languages=languages,
+        downloads=(),
+        train=train,
+        valid=valid,
+        test=test,
+        longest=args.max_words,
+        ratio=args.max_ratio,
+        tokenize=not args.tokenized,
+        lowercase=args.lowercase,
+    )
+
+
+def _inputs(
+    args: argparse.Namespace,
+) -> tuple[dict[str, list[Path]], dict[str, int], tuple[str, str]]:
+    """The files of each part, how many pairs are held out for others, and the languages.
+
+    Raises:
+        PrepareError: the options do not go together, or a file is not there.
+    """
+    if bool(args.folder) == bool(args.train):
+        raise PrepareError("say --train FILE..., or --from FOLDER, and not both.")
+    if args.folder:
+        if args.valid or args.test or not args.languages:
+            raise PrepareError(
+                "--from FOLDER needs --languages SOURCE TARGET, and no --valid or --test."
+            )
+        languages = args.languages
+        given = {p: [str(args.folder / f"{p}.{side}") for side in languages] for p in PARTS}
+    else:
+        languages = args.languages or _languages_of(args.train)
+        given = {p: getattr(args, p) or ["1000"] for p in PARTS}
+    if len(set(languages)) < 2 or not all(n.replace("_", "").isalnum() for n in languages):
+        raise PrepareError(f"{' and '.join(languages)} are not two languages; say --languages.")
+    files: dict[str, list[Path]] = {}
+    held_out: dict[str, int] = {}
+    for part, names in given.items():
+        if part != "train" and len(names) == 1 and names[0].isdecimal():
+            held_out[part] = translation.positive(names[0])
+            continue
+        files[part] = [Path(name) for name in names]
+        for path in files[part]:
+            if not path.is_file():
+                raise PrepareError(f"--{part}: there is no file {path}.")
+        if sum(path.suffix not in TABLES for path in files[part]) % 2:
+            raise PrepareError(f"--{part}: {' '.join(names)}: a text file has no partner.")
+    return files, held_out, (languages[0], languages[1])
+
+
+def _languages_of(names: Sequence[str]) -> list[str]:
+    ends = [Path(name.removesuffix(".gz")).suffix.lstrip(".") for name in names[:2]]
+    if len(ends) < 2 or f".{ends[0]}" in TABLES:
+        raise PrepareError("say --languages SOURCE TARGET: the files' names do not tell them.")
+    return ends
+
+
+def write_text(
+    files: dict[str, list[Path]],
+    held_out: dict[str, int],
+    languages: tuple[str, str],
+    folder: Path,
+) -> None:
+    """Write ``folder/{train,valid,test}.LANGUAGE``, one pair a line."""
+    from compgen.data import bitext  # its libraries take a second to import
+
+    def read(part: str) -> Iterator[bitext.Pair]:
+        return _read(files[part], languages)
+
+    chosen = _choose((source for source, target in read("train") if target), held_out)
+
+    def parts() -> Iterator[tuple[str, bitext.Pair]]:
+        written = set()
+        for pair in read("train"):
+            digest = _digest(pair[0])
+            part = chosen.get(digest, "train")
+            if part == "train":
+                yield part, pair
+            elif pair[1] and digest not in written:
+                written.add(digest)
+                yield part, pair
+        for part in files:
+            if part != "train":
+                yield from ((part, pair) for pair in read(part))
+
+    bitext.write_parts(parts(), folder, languages)
+
+
+def _choose(sources: Iterable[str], held_out: dict[str, int]) -> dict[int, str]:
+    """Which sources are held out, by their digests: those with the smallest.
+
+    Raises:
+        PrepareError: there are not as many different ones.
+    """
+    wanted = sum(held_out.values())
+    smallest = heapq.nsmallest(wanted, {_digest(source) for source in sources if source})
+    if len(smallest) < wanted:
+        raise PrepareError(
+            f"{wanted} pairs are to be held out, but only {len(smallest)} sources differ;"
+            " say --valid N and --test N."
+        )
+    parts = (part for part, number in held_out.items() for _ in range(number))
+    return dict(zip(smallest, parts, strict=True))
+
+
+def _digest(source: str) -> int:
+    return int.from_bytes(hashlib.sha256(source.encode()).digest()[:8], "big")
+
+
+def _read(paths: Sequence[Path], languages: tuple[str, str]) -> Iterator[tuple[str, str]]:
+    """The pairs of text files in pairs and of tables, without white space around a side."""
+    from compgen.data import bitext
+
+    rest = iter(paths)
+    for path in rest:
+        if path.suffix in TABLES:
+            pairs = _read_table(path, languages)
+        else:
+            pairs = bitext.read_pairs(path, next(rest), "read")
+        for source, target in pairs:
+            yield source.strip(), target.strip()
+
+
+def _read_table(path: Path, languages: tuple[str, str]) -> Iterator[tuple[str, str]]:
+    from compgen.data import bitext
+
+    for number, line in enumerate(bitext.read_lines(path, f"read {path.name}"), 1):
+        if path.suffix == ".tsv":
+            cells = line.split("\t")
+            wanted = "two cells, source and target"
+        else:
+            cells = _cells(line, languages)
+            wanted = f"an object with a text for {languages[0]} and {languages[1]}"
+        if len(cells) != 2:
+            raise PrepareError(f"{path}, line {number}: it is not {wanted}.")
+        yield cells[0], cells[1]
+
+
+def _cells(line: str, languages: tuple[str, str]) -> list[str]:
+    try:
+        found = json.loads(line)
+    except ValueError:
+        return []
+    if isinstance(found, dict):
+        found = found.get("translation", found)
+    if not isinstance(found, dict):
+        return []
+    texts = [found.get(name) for name in languages]
+    return [" ".join(text.split()) for text in texts if isinstance(text, str)]

@@ -1,0 +1,15 @@
+#!/usr/bin/env bash
+# Trains one model on parallel text of your own; run again, it resumes.
+#   [METHOD=srl] [SEED=1] [SIZE=tiny|paper] [UPDATES=N] [LAUNCH=...] \
+#       bash examples/bitext/train.sh DATA SAVE [FLAG...]
+# DATA comes from prepare/bitext.sh; SAVE is the folder of the checkpoints and the log; more flags
+# go to fairseq-train. METHOD is srl, sal, plain, transformer, cat, proto or another of
+# examples/recipe.sh, where the environment's variables are explained. SIZE=paper is that of IWSLT.
+set -euo pipefail
+examples="$(dirname "${BASH_SOURCE[0]}")/.."
+# shellcheck source=../recipe.sh
+source "$examples/recipe.sh"
+# shellcheck source=../translation.sh
+source "$examples/translation.sh"
+
+train_translation sq_transformer_iwslt_de_en 0.3 100000 12

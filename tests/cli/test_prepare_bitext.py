@@ -1,0 +1,28 @@
+"""prepare/bitext.sh as a user runs it, on the example that ships."""
+
+from prepare_scripts import SCRIPTS, runner
+
+EXAMPLE = SCRIPTS.parent / "examples" / "bitext"
+bitext = runner("bitext")
+
+
+def test_own_text_becomes_a_data_folder(tmp_path):
+    own, dest = tmp_path / "own", tmp_path / "data"
+    own.mkdir()
+    for part in ("train", "test"):
+        for language in ("en", "de"):
+            text = (EXAMPLE / f"{part}.{language}").read_text()
+            (own / f"{part}.{language}").write_text(text)
+    files = {part: [own / f"{part}.{side}" for side in ("en", "de")] for part in ("train", "test")}
+    command = [dest, "--train", *files["train"], "--valid", 8, "--test", *files["test"]]
+    command += ["--bpe-merges", 0, "--lowercase", "--joined-dictionary"]
+    done = bitext(*command)
+    assert done.returncode == 0, done.stderr
+    assert "52 train, 8 valid, 20 test pairs" in done.stdout
+    assert (dest / "dict.en.txt").read_bytes() == (dest / "dict.de.txt").read_bytes()
+    lines = (dest / "raw" / "test.de").read_text().splitlines()
+    assert lines[0] == "das faule pferd mag das stille kind heute ."
+    assert "is already prepared" in bitext(*command).stdout
+    files["test"][0].write_text(files["test"][0].read_text().replace("horse", "dog"))
+    done = bitext(*command)
+    assert done.returncode == 1 and "was prepared before its inputs changed" in done.stderr

@@ -1,0 +1,86 @@
+"""Text of one's own: every kind of file comes to the same pairs, and bad input is named."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from compgen.data import own_text
+from compgen.data.prepared import PrepareError
+
+EXAMPLE = Path(__file__).parents[2] / "examples" / "bitext"
+TRAIN = [EXAMPLE / "train.en", EXAMPLE / "train.de"]
+TEST = [EXAMPLE / "test.en", EXAMPLE / "test.de"]
+PAIRS = list(zip(*(path.read_text().splitlines() for path in TRAIN), strict=True))
+
+
+def written(files, held_out, folder):
+    own_text.write_text(files, held_out, ("en", "de"), folder)
+    return {path.name: path.read_text().splitlines() for path in folder.iterdir()}
+
+
+def test_text_and_tables_come_to_the_same(tmp_path):
+    tsv, jsonl = tmp_path / "train.tsv", tmp_path / "train.jsonl"
+    tsv.write_text("".join(f"{en}\t{de}\n" for en, de in PAIRS))
+    nested = [{"translation": {"de": de, "en": en}} for en, de in PAIRS[:30]]
+    flat = [{"en": en, "de": de} for en, de in PAIRS[30:]]
+    jsonl.write_text("".join(json.dumps(pair) + "\n" for pair in nested + flat))
+    made = [
+        written({"train": train, "test": TEST}, {"valid": 8}, tmp_path / str(i))
+        for i, train in enumerate((TRAIN, [tsv], [jsonl]))
+    ]
+    assert made[0] == made[1] == made[2]
+    assert made[0]["test.de"] == TEST[1].read_text().splitlines()
+
+
+def test_held_out_sentences_are_in_no_other_part(tmp_path):
+    doubled = tmp_path / "pairs.tsv"
+    doubled.write_text("".join(f"{en}\t{de}\n" for en, de in 2 * PAIRS) + "\tleer\nempty\t\n")
+    made = written({"train": [doubled]}, {"valid": 8, "test": 9}, tmp_path / "made")
+    parts = [made[f"{part}.en"] for part in ("train", "valid", "test")]
+    assert [len(part) for part in parts] == [2 * (60 - 8 - 9) + 2, 8, 9]
+    assert not set(parts[0]) & set(parts[1]) and not set(parts[1]) & set(parts[2])
+    assert not set(parts[0]) & set(parts[2]) and "" not in parts[1] + parts[2]
+    assert dict(zip(made["test.en"], made["test.de"], strict=True)).items() <= dict(PAIRS).items()
+
+
+@pytest.mark.parametrize(
+    ("name", "line", "wanted"),
+    [
+        ("a.tsv", "the cat", "two cells"),
+        ("a.tsv", "a\tb\tc", "two cells"),
+        ("a.jsonl", '{"en": "a"}', "a text for en and de"),
+        ("a.jsonl", '{"en": "a", "de": 1}', "a text for en and de"),
+        ("a.jsonl", '{"translation": 3}', "a text for en and de"),
+        ("a.jsonl", "{", "a text for en and de"),
+    ],
+)
+def test_a_bad_line_is_named(name, line, wanted, tmp_path):
+    table = tmp_path / name
+    good = "a\tb" if table.suffix == ".tsv" else '{"en": "a", "de": "b"}'
+    table.write_text(f"{good}\n{line}\n")
+    with pytest.raises(PrepareError, match=f"{name}, line 2: it is not .*{wanted}"):
+        written({"train": [table]}, {"valid": 1, "test": 1}, tmp_path / "made")
+
+
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        ((), "say --train FILE..., or --from FOLDER"),
+        (("--train", "pairs.tsv"), "say --languages SOURCE TARGET"),
+        (("--from", "folder"), "--from FOLDER needs --languages"),
+        (("--train", "a.en", "a.de"), "there is no file a.en"),
+        (("--train", *TRAIN, "--test", TEST[0]), "a text file has no partner"),
+        (("--train", *TRAIN, "--valid", "8", "--test", "100"), "only 60 sources differ"),
+        (("--train", TRAIN[0], TEST[1], "--valid", "8", "--test", *TEST), "they are no pair"),
+        (("--train", *TRAIN, "--languages", "en", "en"), "en and en are not two languages"),
+        (("--train", *TRAIN, "--max-ratio", "0.5"), "0.5 is no number from 1 on"),
+        (("--train", *TRAIN, "--bpe-merges", "-1"), "-1 is no positive number"),
+    ],
+)
+def test_errors_are_sentences(given, message, tmp_path, capsys):
+    with pytest.raises(SystemExit) as end:
+        own_text.main([str(tmp_path / "data"), *map(str, given)])
+    said = capsys.readouterr().err
+    assert end.value.code in (1, 2) and message in said and said.count("\n") == 1
+    assert list(tmp_path.iterdir()) == []
