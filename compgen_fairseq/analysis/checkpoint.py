@@ -68,7 +68,7 @@ def load(checkpoint: str, data: str, cpu: bool = False) -> Loaded:
         raise AnalysisError(f"{data} is no folder: name the fairseq-preprocess'ed data")
     try:
         models, cfg, task = checkpoint_utils.load_model_ensemble_and_task([checkpoint], state=state)
-    except RuntimeError as error:
+    except (RuntimeError, ValueError) as error:
         reason = str(error).splitlines()[-1].strip()
         raise AnalysisError(f"{checkpoint} cannot be loaded with {data}: {reason}") from None
     except Exception as error:

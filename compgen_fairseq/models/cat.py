@@ -22,6 +22,7 @@ from torch import Tensor
 
 from compgen.ranges import AT_LEAST_0, AT_LEAST_1, RATE, Range, check, ranges
 from compgen_fairseq.models.cat_transformer import REPRESENTATIONS
+from compgen_fairseq.models.known_dictionary import know_dictionaries
 from compgen_fairseq.models.sq_config import option
 from compgen_fairseq.modules.cat_layer import CATLayer
 from compgen_fairseq.modules.composition_outputs import CompositionOutputs
@@ -205,7 +206,7 @@ class CATModel(BaseFairseqModel):
                 "this task has no sememes: give --sememe-codes, the number of lines in the"
                 " sememes.txt of the data that the model was pre-trained on"
             )
-        return cls(chosen, CATEncoder(chosen, task.source_dictionary, sememes))
+        return know_dictionaries(cls(chosen, CATEncoder(chosen, task.source_dictionary, sememes)))
 
     def forward(
         self,

@@ -22,6 +22,7 @@ from fairseq.models.transformer.transformer_legacy import transformer_iwslt_de_e
 from torch import Tensor
 
 from compgen.ranges import Range, check, ranges
+from compgen_fairseq.models.known_dictionary import know_dictionaries
 from compgen_fairseq.modules.cat_layer import CATLayer
 from compgen_fairseq.modules.composition_outputs import CompositionOutputs
 from compgen_fairseq.modules.primitive_composition import SCORES
@@ -140,6 +141,11 @@ class CATTransformerModel(TransformerModel):
         """Add the flags; defaults are left to the architecture presets."""
         super().add_args(parser)
         gen_parser_from_dataclass(parser, CompositionConfig(), delete_default=True)
+
+    @classmethod
+    def build_model(cls, args: Namespace, task: Any) -> "CATTransformerModel":
+        """Build the model for a task with two dictionaries."""
+        return know_dictionaries(super().build_model(args, task))
 
     @classmethod
     def build_encoder(cls, args: Any, src_dict: Dictionary, embed_tokens: Any) -> CATEncoder:

@@ -26,11 +26,12 @@ from fairseq.modules.checkpoint_activations import checkpoint_wrapper
 from torch import Tensor, nn
 
 from compgen.ranges import AT_LEAST_1, check, ranges
+from compgen_fairseq.models.known_dictionary import fingerprint, know_dictionaries
 from compgen_fairseq.modules.prototype_attention import PrototypeAttention, PrototypeTable
 from compgen_fairseq.modules.prototype_layer import PrototypeDecoderLayer, PrototypeEncoderLayer
 from compgen_fairseq.prototypes.extract import Settings
 from compgen_fairseq.prototypes.states import LAYERS
-from compgen_fairseq.prototypes.vocabulary import fingerprint, word_types
+from compgen_fairseq.prototypes.vocabulary import word_types
 
 SIDES = {
     "one-pass": ("source",),
@@ -276,7 +277,7 @@ class ProtoTransformerModel(TransformerModel):
                 types = torch.from_numpy(np.flatnonzero(word_types(dictionary) & frequent))
                 with torch.random.fork_rng():
                     stack.prototypes.draw(types, config.prototypes_per_token)
-        return model
+        return know_dictionaries(model)
 
     @classmethod
     def build_encoder(cls, args: Any, src_dict: Dictionary, embed_tokens: Any):

@@ -20,6 +20,7 @@ from fairseq.models import (
 )
 from torch import Tensor
 
+from compgen_fairseq.models.known_dictionary import know_dictionaries
 from compgen_fairseq.models.sq_config import PRESETS, SQTransformerConfig
 from compgen_fairseq.models.sq_stack import StreamStack, build_embedding, next_positions
 from compgen_fairseq.modules.code_predictor import causal_mask, draw_positions, padding_mask
@@ -313,7 +314,7 @@ class SQTransformerModel(FairseqEncoderDecoderModel):
         encoder = SQEncoder(resolved, source, source_embedding)
         left_pad = bool(getattr(getattr(task, "cfg", None), "left_pad_target", False))
         decoder = SQDecoder(resolved, target, target_embedding, left_pad)
-        return cls(resolved, encoder, decoder)
+        return know_dictionaries(cls(resolved, encoder, decoder))
 
     def forward(self, src_tokens, src_lengths, prev_output_tokens, structural=False, **kwargs):
         """Run encoder and decoder.

@@ -26,6 +26,7 @@ from fairseq.models import (
 from torch import Tensor
 
 from compgen.ranges import AT_LEAST_1, RATE, check, ranges
+from compgen_fairseq.models.known_dictionary import know_dictionaries
 from compgen_fairseq.models.sq_config import option
 from compgen_fairseq.modules.code_predictor import padding_mask
 from compgen_fairseq.modules.dropout import apply_dropout
@@ -308,7 +309,8 @@ class SyntacticAttentionModel(FairseqEncoderDecoderModel):
         config = SyntacticAttentionConfig(**{n: getattr(cfg, n) for n in names if hasattr(cfg, n)})
         config.check()
         encoder = SyntacticAttentionEncoder(config, task.source_dictionary)
-        return cls(encoder, SyntacticAttentionDecoder(config, task.target_dictionary))
+        decoder = SyntacticAttentionDecoder(config, task.target_dictionary)
+        return know_dictionaries(cls(encoder, decoder))
 
     def forward(self, *args: Any, **kwargs: Any) -> tuple[Tensor, dict[str, Any]]:
         """The decoder's results for the encoder's.

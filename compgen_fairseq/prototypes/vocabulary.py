@@ -1,6 +1,5 @@
 """Which types of a dictionary can have prototypes."""
 
-import hashlib
 import html
 import unicodedata
 
@@ -32,9 +31,3 @@ def word_types(dictionary: Dictionary) -> np.ndarray:
     special = dictionary.nspecial
     words = [not is_punctuation(token) for token in dictionary.symbols[special:]]
     return np.array([False] * special + words)
-
-
-def fingerprint(dictionary: Dictionary) -> int:
-    """A 48-bit number that dictionaries with the same types in the same order share."""
-    digest = hashlib.blake2b("\n".join(dictionary.symbols).encode(), digest_size=6).digest()
-    return int.from_bytes(digest, "little")

@@ -3,6 +3,7 @@
 import json
 import multiprocessing
 import re
+import shutil
 from math import isfinite
 from unittest import mock
 
@@ -101,6 +102,42 @@ def test_validate_reports_what_training_did(trained, tiny_data, plugin, run):
     for name in ("loss", "commitment_source", "code_prediction_target"):
         (value,) = re.findall(rf'"valid_{name}": "([\d.]+)"', log)
         assert float(value) == pytest.approx(logged(train_log, "valid", name)[-1], abs=2e-3)
+
+
+@pytest.fixture(scope="module")
+def averaged(tiny_data, plugin, tmp_path_factory, run):
+    """The folder of a model of which averages are stored; its training was resumed."""
+    folder = tmp_path_factory.mktemp("averaged")
+    flags = ["--optimizer", "adam", "--batch-size", 30, "--store-ema", "--ema-fp32"]
+    flags += ["--arch", "sq_transformer_scan", "--code-classes", "brown", "--save-dir", folder]
+    for updates in (3, 5):
+        more = [*flags, "--ema-decay", 0.5, "--disable-validation", "--max-update", updates]
+        run("fairseq_cli.train", tiny_data, *plugin, *STRUCTURAL, *SIZES, *more)
+    return folder
+
+
+def test_averages_of_the_model_are_stored(averaged):
+    """What has no average, as the codes of types, is copied."""
+    state = load_checkpoint_to_cpu(str(averaged / "checkpoint_last.pt"))
+    model, average = state["model"], state["extra_state"]["ema"]
+    assert model.keys() == average.keys()
+    whole = [name for name, value in model.items() if not value.is_floating_point()]
+    assert sum(name.endswith("type_codes") for name in whole) == 2
+    assert all(torch.equal(model[name], average[name]) for name in whole)
+    assert not all(torch.equal(model[name], average[name]) for name in model)
+
+
+def test_another_dictionary_of_the_same_size_is_refused(averaged, tiny_data, plugin, tmp_path, run):
+    data, path = tmp_path / "data", averaged / "checkpoint_last.pt"
+    shutil.copytree(tiny_data, data)
+    words = (data / "dict.tgt.txt").read_text().splitlines(keepends=True)
+    (data / "dict.tgt.txt").write_text("".join(words[::-1]))
+    reason = "the checkpoint's decoder was trained with a dictionary of other words, or in another"
+    said = run("fairseq_cli.generate", data, *plugin, "--path", path, status=1)
+    assert reason in said.splitlines()[-1] and "Traceback" not in said
+    said = run("compgen_cli.codes", path, data, status=1)
+    assert said.splitlines()[-1].startswith(f"compgen-codes: {path} cannot be loaded with {data}: ")
+    assert reason in said.splitlines()[-1] and "Traceback" not in said
 
 
 def test_hydra_train_with_bfloat16(tiny_data, plugin, tmp_path, run):
