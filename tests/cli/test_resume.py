@@ -196,12 +196,14 @@ def test_a_finished_run_trains_no_further(workers, flags, tmp_path):
 
 
 AFTER_SOME_TIME = """
-import atexit, pathlib, signal, time
+import pathlib, signal, time
+from multiprocessing.util import Finalize
 import compgen_fairseq
 
 # the kernel ends the process when it has used so many seconds of a CPU, as SIGKILL would
 signal.setitimer(signal.ITIMER_PROF, {seconds!r})
-atexit.register(lambda: pathlib.Path({record!r}).write_text(str(time.process_time())))
+write = pathlib.Path({record!r}).write_text
+Finalize(None, lambda: write(str(time.process_time())), exitpriority=1)
 """
 
 
