@@ -9,7 +9,7 @@ of the published tool.
 
 import functools
 import hashlib
-from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -37,7 +37,7 @@ class CTERError(ValueError):
     """Input that cannot be scored; the message is one sentence that names the line."""
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class Line:
     """A line to be judged.
 
@@ -124,7 +124,7 @@ def parse(compound: str) -> Mapping[str, str]:
     There is one slot per type: a later atom of the same type replaces the earlier.
 
     Raises:
-        CTERError: if a word is no atom.
+        CTERError: if a word is no atom, or there is none.
     """
     text = compound
     for atom, phrase in MODIFIERS.items():
@@ -134,6 +134,8 @@ def parse(compound: str) -> Mapping[str, str]:
         if atom not in TYPE_OF_ATOM:
             raise CTERError(f"{atom!r} in the compound {compound!r} is no atom of CoGnition")
         atoms[TYPE_OF_ATOM[atom]] = atom
+    if not atoms:
+        raise CTERError("the compound is empty")
     return atoms
 
 
@@ -141,26 +143,39 @@ def read_compounds(path: Path | str, lexicon: Lexicon) -> list[str]:
     """Read a compound per line and check what does not depend on sources and hypotheses.
 
     Raises:
-        CTERError: if the file cannot be read, a compound holds an unknown atom or one that the
-            lexicon lacks, or the lines are not groups of five that share a compound.
+        CTERError: as :func:`check_compounds`, or if the file cannot be read.
     """
     compounds = read_lines(path)
+    check_compounds(compounds, lexicon, path)
+    return compounds
+
+
+def check_compounds(
+    compounds: Sequence[str], lexicon: Lexicon, path: Path | str, first: int = 1
+) -> None:
+    """Check compounds that begin on a file's line ``first``.
+
+    Raises:
+        CTERError: if a compound holds an unknown atom or one that the lexicon lacks, or the lines
+            are not groups of five that share a compound.
+    """
     if not compounds or len(compounds) % GROUP:
         raise CTERError(f"{path}: {len(compounds)} lines are not groups of {GROUP}")
-    for number, compound in enumerate(compounds, 1):
-        first = (number - 1) // GROUP * GROUP
-        if compound != compounds[first]:
-            raise CTERError(
-                f"{path}, line {number}: {compound!r} is not the compound of line {first + 1}, "
-                f"{compounds[first]!r}; groups of {GROUP} lines share one"
-            )
+    for i, compound in enumerate(compounds):
+        start = i // GROUP * GROUP
+        if i > start:
+            if compound != compounds[start]:
+                raise CTERError(
+                    f"{path}, line {first + i}: {compound!r} is not the compound of line "
+                    f"{first + start}, {compounds[start]!r}; groups of {GROUP} lines share one"
+                )
+            continue
         try:
             unlisted = set(parse(compound).values()) - lexicon.keys()
         except CTERError as error:
-            raise CTERError(f"{path}, line {number}: {error}") from None
+            raise CTERError(f"{path}, line {first + i}: {error}") from None
         if unlisted:
-            raise CTERError(f"{path}, line {number}: {min(unlisted)!r} is not in the lexicon")
-    return compounds
+            raise CTERError(f"{path}, line {first + i}: {min(unlisted)!r} is not in the lexicon")
 
 
 def align(
@@ -184,7 +199,10 @@ def align(
         for source, compound, hypothesis in zip(sources, compounds, hypotheses, strict=True)
     ]
     for number, line in enumerate(lines, 1):
-        if not _contains(_words(line.source), line.compound.split()):
+        if (
+            f" {line.compound} " not in f" {line.source} "  # nearly always enough, and fast
+            and _start(_words(line.source), line.compound.split()) is None
+        ):
             raise CTERError(
                 f"line {number}: the compound {line.compound!r} is not in the source "
                 f"{line.source!r}"
@@ -195,7 +213,7 @@ def align(
 def context(line: Line) -> list[str]:
     """The words of the source outside the compound's first occurrence."""
     words, compound = _words(line.source), line.compound.split()
-    start = next(_places(words, compound), 0)
+    start = _start(words, compound) or 0
     return words[:start] + words[start + len(compound) :]
 
 
@@ -227,6 +245,33 @@ def judge(line: Line, lexicon: Lexicon) -> tuple[str, ...]:
     return tuple(
         f"order:{kind}-N" for kind in before_noun if kind in first and not first[kind] < last["N"]
     )
+
+
+def explain(line: Line, fault: str, translations: Lexicon) -> str:
+    """A fault in words: the atom, and the part of the hypothesis from it to the noun.
+
+    Args:
+        line: a line.
+        fault: one of those that a judge found in it, ``atom:N:dog`` or ``order:ADJ-N``.
+        translations: those that the judge goes by.
+    """
+    text, noun = line.text, line.atoms.get("N", "")
+    kind = fault.split(":")[1].removesuffix("-N")
+    atom = line.atoms[kind]
+    name, known = MODIFIERS.get(atom, atom), [word for word in translations[atom] if word]
+    if fault.startswith("atom:"):
+        return f"nothing stands for {name!r} ({'/'.join(known)})"
+    pairs = [
+        sorted([(text.find(one), len(one)), (text.rfind(other), len(other))])
+        for one in known
+        for other in translations[noun]
+        if other and one in text and other in text
+    ]
+    fault = f"{name!r} does not go with {noun!r}"
+    if not pairs:
+        return fault
+    (start, _), (end, length) = min(pairs, key=lambda pair: pair[1][0] - pair[0][0])
+    return f"{fault}: {text[start : end + length]}"
 
 
 @dataclass(frozen=True)
@@ -322,13 +367,11 @@ def _words(source: str) -> list[str]:
     return source.replace("@@ ", "").split()
 
 
-def _places(words: list[str], compound: list[str]) -> Iterator[int]:
-    """Where the compound can start; an unknown word can be any."""
+def _start(words: list[str], compound: list[str]) -> int | None:
+    """Where the compound starts first; an unknown word can be any."""
     for start in range(len(words) - len(compound) + 1):
-        pairs = zip(words[start:], compound, strict=False)
-        if all(word in (atom, "<unk>") for word, atom in pairs):
-            yield start
-
-
-def _contains(words: list[str], compound: list[str]) -> bool:
-    return next(_places(words, compound), None) is not None
+        if words[start] in (compound[0], "<unk>") and all(
+            word in (atom, "<unk>") for word, atom in zip(words[start:], compound, strict=False)
+        ):
+            return start
+    return None
