@@ -3,7 +3,7 @@
 import contextlib
 import errno
 import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 
 
@@ -23,8 +23,8 @@ def replacing(path: Path) -> Iterator[Path]:
         partial.unlink(missing_ok=True)
 
 
-def write(path: Path | str, text: str) -> None:
-    """Write a text file under another name and rename it.
+def write(path: Path | str, text: str | Iterable[str]) -> None:
+    """Write a text file, whole or piece by piece, under another name and rename it.
 
     Raises:
         OutputError: if it cannot be written.
@@ -32,7 +32,7 @@ def write(path: Path | str, text: str) -> None:
     write_files({path: text})
 
 
-def write_files(texts: Mapping[Path | str, str]) -> None:
+def write_files(texts: Mapping[Path | str, str | Iterable[str]]) -> None:
     """Write text files under other names, then rename them: if one cannot be written, none is.
 
     Raises:
@@ -45,6 +45,7 @@ def write_files(texts: Mapping[Path | str, str]) -> None:
                 if Path(path).is_dir():
                     raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR))
                 partial = stack.enter_context(replacing(Path(path)))
-                partial.write_text(text, encoding="utf-8")
+                with partial.open("w", encoding="utf-8") as file:
+                    file.writelines([text] if isinstance(text, str) else text)
     except OSError as error:
         raise OutputError(f"{path}: {error.strerror}") from None

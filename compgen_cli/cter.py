@@ -4,13 +4,13 @@ import argparse
 import json
 import os
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 
 from compgen.output import OutputError, write_files
-from compgen.scoring import cter, generate_log
-from compgen.scoring.cter import CTER, CTERError, Line
+from compgen.scoring import cter, cter_agreement, generate_log
+from compgen.scoring.cter import CTER, CTERError, Lexicon, Line
 from compgen.scoring.cter_strict import StrictRules
 from compgen.scoring.signature import signature
 
@@ -24,35 +24,102 @@ TITLES = {
     "context_length": "context length (tokens outside the compound)",
     "modifier": "modifier (he liked, at the store, on the floor)",
 }
-COLUMNS = ("id", "type", "source", "compound", "hypothesis", "error", "failed")
+COLUMNS = ("id", "type", "source", "compound", "hypothesis", "error")
+Verdicts = Sequence[tuple[str, ...]]  # what is wrong with each line
 
 
 def main(argv: list[str] | None = None) -> int:
     """Print CTER and its signature; return 1 if the input cannot be scored."""
     args = _parser().parse_args(argv)
     try:
-        compound, lexicon_file = _file(args, "--compound"), _file(args, "--lexicon")
-        lexicon = cter.read_lexicon(lexicon_file)
-        compounds = cter.read_compounds(compound, lexicon)
-        sources, hypotheses = _translations(args, len(compounds))
-        try:
-            lines = cter.align(sources, compounds, hypotheses)
-        except CTERError as error:
-            raise CTERError(f"{args.log or args.hypothesis} and {compound}: {error}") from None
-        judge = StrictRules(lexicon) if args.strict else partial(cter.judge, lexicon=lexicon)
-        failed = [judge(line) for line in lines]
-        wrong = [bool(faults) for faults in failed]
-        total, groups = cter.rates(wrong), cter.groups(lines, wrong)
-        rules = "strict" if args.strict else "published"
-        stamp = signature("cter", total.n, rules=rules, lexicon=cter.fingerprint(lexicon))
-        as_json = json.dumps(_json(total, groups, stamp))
-        texts = {args.per_line: _tsv(lines, failed), args.json_out: f"{as_json}\n"}
+        if args.why and not args.per_line:
+            raise CTERError("--why is a column of --per-line FILE; say that, too")
+        lexicon = cter.read_lexicon(_file(args, "--lexicon"))
+        score, table, rows = (_against if args.against else _score)(args, lexicon)
+        texts = {args.per_line: rows, args.json_out: f"{json.dumps(score)}\n"}
         write_files({path: text for path, text in texts.items() if path})
     except (CTERError, generate_log.LogError, OutputError) as error:
         print(f"compgen-cter: {error}", file=sys.stderr)
         return 1
-    print(*([as_json] if args.json else [*_table(total, groups), stamp]), sep="\n")
+    print(*([json.dumps(score)] if args.json else [*table, score["signature"]]), sep="\n")
     return 0
+
+
+Result = tuple[dict[str, object], list[str], Iterator[str]]  # JSON, a table, lines for --per-line
+
+
+def _score(args: argparse.Namespace, lexicon: Lexicon) -> Result:
+    """CTER by one of the two sets of rules."""
+    compound = _file(args, "--compound")
+    compounds = cter.read_compounds(compound, lexicon)
+    sources, hypotheses = _translations(args, len(compounds))
+    try:
+        lines = cter.align(sources, compounds, hypotheses)
+    except CTERError as error:
+        raise CTERError(f"{args.log or args.hypothesis} and {compound}: {error}") from None
+    strict, rules = StrictRules(lexicon), "strict" if args.strict else "published"
+    failed = list(map(strict if args.strict else partial(cter.judge, lexicon=lexicon), lines))
+    wrong = list(map(bool, failed))
+    total, groups = cter.rates(wrong), cter.groups(lines, wrong)
+    stamp = signature("cter", total.n, rules=rules, lexicon=cter.fingerprint(lexicon))
+    translations = strict.translations if args.strict else lexicon
+    explain = partial(cter.explain, translations=translations) if args.why else None
+    rows = _tsv(lines, wrong, {"failed": failed}, explain, range(len(lines)))
+    return _json(total, groups, stamp), _table(total, groups), rows
+
+
+def _against(args: argparse.Namespace, lexicon: Lexicon) -> Result:
+    """How well the verdicts of both sets of rules agree with people's."""
+    if args.log or args.source or args.hypothesis or args.compound or args.strict:
+        raise CTERError("--against FILE holds all lines and is for both rules: say only --lexicon")
+    lines, people = cter_agreement.read_verdicts(args.against, lexicon)
+    strict = StrictRules(lexicon)
+    failed = {
+        "published": [cter.judge(line, lexicon) for line in lines],
+        "strict": [strict(line) for line in lines],
+    }
+    verdicts = {"people": people} | {name: list(map(bool, found)) for name, found in failed.items()}
+    types = ("all", *cter.TYPES)
+    members = {t: [i for i, line in enumerate(lines) if t in ("all", line.type)] for t in types}
+    scores = {
+        kind: {
+            name: cter_agreement.agreement(
+                [people[i] for i in chosen], [verdicts[name][i] for i in chosen]
+            )
+            for name in failed
+        }
+        for kind, chosen in members.items()
+        if chosen
+    }
+    rates = {name: cter.rates(wrong) for name, wrong in verdicts.items()}
+    stamp = signature("cter-agreement", len(lines), lexicon=cter.fingerprint(lexicon))
+    table = [
+        f"{'errors found, in %':20s}{'published: P':>13s}{'R':>8s}{'F1':>8s}"
+        f"{'strict: P':>13s}{'R':>8s}{'F1':>8s}{'lines':>8s}"
+    ]
+    for kind, by_rules in scores.items():
+        cells = "".join(
+            f"{score.precision:13.2f}{score.recall:8.2f}{score.f1:8.2f}"
+            for score in by_rules.values()
+        )
+        table.append(f"{kind:20s}{cells}{len(members[kind]):8d}")
+    table += ["", f"{'CTER in %':20s}{'instance':>13s}{'aggregate':>11s}"]
+    table += [f"{name:20s}{r.instance:13.2f}{r.aggregate:11.2f}" for name, r in rates.items()]
+    score: dict[str, object] = {
+        "metric": "cter-agreement",
+        "agreement": {
+            kind: {
+                name: {"precision": s.precision, "recall": s.recall, "f1": s.f1}
+                for name, s in by_rules.items()
+            }
+            for kind, by_rules in scores.items()
+        },
+        "cter": {name: _numbers(rate) for name, rate in rates.items()},
+        "signature": stamp,
+    }
+    unlike = [i for i in range(len(lines)) if len({wrong[i] for wrong in verdicts.values()}) > 1]
+    explain = partial(cter.explain, translations=strict.translations) if args.why else None
+    return score, [*table, ""], _tsv(lines, people, failed, explain, unlike)
 
 
 def _json(total: CTER, groups: dict[str, dict[str, CTER]], stamp: str) -> dict[str, object]:
@@ -69,6 +136,12 @@ def _parser() -> argparse.ArgumentParser:
     text.add_argument("--log", help="what fairseq-generate printed")
     text.add_argument("--source", metavar="FILE", help="the English sentences")
     text.add_argument("--hypothesis", metavar="FILE", help="their translations")
+    text.add_argument(
+        "--against",
+        metavar="FILE",
+        help="instead: how well both rules agree with people's verdicts, a TSV with the columns "
+        "source, compound, hypothesis and error (0 or 1)",
+    )
     parser.add_argument(
         "--compound",
         metavar="FILE",
@@ -87,7 +160,15 @@ def _parser() -> argparse.ArgumentParser:
     )
     parser.add_argument("--json", action="store_true", help="print JSON")
     parser.add_argument("--json-out", metavar="FILE", help="also write the JSON there")
-    parser.add_argument("--per-line", metavar="FILE", help="write each line's verdict as TSV")
+    parser.add_argument(
+        "--per-line",
+        metavar="FILE",
+        help="write each line's verdict as TSV; with --against the lines on which people and the "
+        "two rules are not of one opinion",
+    )
+    parser.add_argument(
+        "--why", action="store_true", help="a last column of --per-line that says why in words"
+    )
     return parser
 
 
@@ -113,13 +194,23 @@ def _translations(args: argparse.Namespace, expected: int) -> tuple[list[str], l
     return cter.read_lines(args.source), cter.read_lines(args.hypothesis)
 
 
-def _tsv(lines: Sequence[Line], failed: Sequence[Sequence[str]]) -> str:
-    """Each line's id, which counts from 0 as in fairseq's logs, and its verdict."""
-    rows = [COLUMNS]
-    for number, (line, faults) in enumerate(zip(lines, failed, strict=True)):
-        text = (line.type, line.source, line.compound, line.hypothesis)
-        rows.append((str(number), *text, str(int(bool(faults))), " ".join(faults)))
-    return "".join("\t".join(cell.replace("\t", " ") for cell in row) + "\n" for row in rows)
+def _tsv(
+    lines: Sequence[Line],
+    wrong: Sequence[bool],
+    failed: Mapping[str, Verdicts],
+    explain: Callable[[Line, str], str] | None,
+    chosen: Iterable[int],
+) -> Iterator[str]:
+    """Each chosen line's id, which counts from 0 as in fairseq's logs, and what was found in it."""
+    yield "\t".join((*COLUMNS, *failed, *(["why"] if explain else []))) + "\n"
+    for i in chosen:
+        line, found = lines[i], [verdicts[i] for verdicts in failed.values()]
+        row = [str(i), line.type, line.source, line.compound, line.hypothesis, str(int(wrong[i]))]
+        row += map(" ".join, found)
+        if explain:
+            faults = dict.fromkeys(fault for faults in found for fault in faults)
+            row.append("; ".join(explain(line, fault) for fault in faults))
+        yield "\t".join(cell.replace("\t", " ") for cell in row) + "\n"
 
 
 def _numbers(score: CTER) -> dict[str, float]:

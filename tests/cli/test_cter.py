@@ -103,6 +103,89 @@ def test_strict_says_so(files, capsys):
     assert score["instance"] == 50.0 and "|rules:strict|" in score["signature"]
 
 
+def test_why(files, capsys):
+    folder, _, aligned = files
+    (folder / "hypothesis").write_text(lines([*HYPOTHESES[:5], *["车 他 看 每 。"] * 5]))
+    assert cter.main([*aligned, "--per-line", str(folder / "verdicts.tsv"), "--why"]) == 0
+    rows = (folder / "verdicts.tsv").read_text().splitlines()
+    assert rows[0].endswith("\terror\tfailed\twhy")
+    assert rows[1].endswith("\t0\t\t")
+    assert rows[5].endswith("\tatom:N:dog\tnothing stands for 'dog' (狗)")
+    assert rows[6].endswith("\tatom:MOD:mod0\tnothing stands for 'he liked' (他喜欢的)")
+    (folder / "hypothesis").write_text(lines([*HYPOTHESES[:5], *["车 他喜欢的 他 看 每 。"] * 5]))
+    assert cter.main([*aligned, "--per-line", str(folder / "verdicts.tsv"), "--why"]) == 0
+    rows = (folder / "verdicts.tsv").read_text().splitlines()
+    assert rows[6].endswith("\torder:DET-N\t'every' does not go with 'car': 车他喜欢的他看每")
+    capsys.readouterr()
+    assert "--why is a column of --per-line FILE" in refusal([*aligned, "--why"], capsys)
+
+
+def verdicts(hypotheses, errors):
+    """A file of people's verdicts; its columns are in an order of their own."""
+    rows = zip(errors, COMPOUNDS, hypotheses, strict=True)
+    return "error\tcompound\tsource\tnote\thypothesis\n" + lines(
+        f"{error}\t{compound}\tso {compound} was .\t\t{text}" for error, compound, text in rows
+    )
+
+
+def test_agreement_with_people(files, capsys):
+    folder, log, _ = files
+    hypotheses = ["有 狗 。", "吃 热狗 。", "有 猫 。", "有 犬 。", "有 狗 。", *HYPOTHESES[5:]]
+    (folder / "people.tsv").write_text(verdicts(hypotheses, "0110000001"))
+    flags = ["--against", str(folder / "people.tsv"), *log[-2:]]
+    assert cter.main([*flags, "--json", "--per-line", str(folder / "unlike.tsv")]) == 0
+    score = json.loads(capsys.readouterr().out)
+    assert score["metric"] == "cter-agreement" and "|n:10|" in score["signature"]
+    published, strict = (score["agreement"]["all"][rules] for rules in ("published", "strict"))
+    assert published == {"precision": 50.0, "recall": pytest.approx(100 / 3), "f1": 40.0}
+    assert strict == dict.fromkeys(("precision", "recall", "f1"), pytest.approx(200 / 3))
+    assert list(score["agreement"]) == ["all", "NP", "VP"]
+    assert score["agreement"]["VP"]["strict"]["recall"] == 0.0
+    assert {name: rate["instance"] for name, rate in score["cter"].items()} == {
+        **{"people": 30.0, "published": 20.0, "strict": 30.0}
+    }
+    rows = (folder / "unlike.tsv").read_text().splitlines()
+    assert rows[0].split("\t")[-3:] == ["error", "published", "strict"]
+    assert [row.split("\t")[0] for row in rows[1:]] == ["1", "3", "9"]
+    assert rows[1].split("\t")[-3:] == ["1", "", "atom:N:dog"]
+    assert cter.main(flags) == 0
+    table = capsys.readouterr().out.splitlines()
+    assert table[1].split() == ["all", "50.00", "33.33", "40.00", *["66.67"] * 3, "10"]
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "message"),
+    [
+        ("error\t", "wrong\t", "people.tsv: its first line does not name the column 'error'"),
+        ("\n1\t", "\n?\t", "people.tsv, line 3: the verdict '?' is not 0 or 1"),
+        ("\t\t有", "\t有", "people.tsv, line 2: 4 columns instead of 5"),
+        ("0\tthe dog\t", "0\tthe car\t", "people.tsv, line 3: 'the dog' is not the compound of"),
+        ("so the dog", "so the car", "people.tsv, without its first line: line 1: the compound"),
+    ],
+)
+def test_verdicts_that_cannot_be_read(old, new, message, files, capsys):
+    folder, log, _ = files
+    text = verdicts(HYPOTHESES, "0100000000")
+    assert old in text
+    (folder / "people.tsv").write_text(text.replace(old, new, 1))
+    flags = ["--against", str(folder / "people.tsv"), *log[-2:]]
+    assert message in refusal(flags, capsys)
+    assert "is for both rules: say only --lexicon" in refusal([*flags, "--strict"], capsys)
+
+
+def test_strict_agrees_with_people(compgen_data, capsys):
+    people = compgen_data / "cognition/human/outputs.tsv"
+    if not people.exists():
+        pytest.skip(f"no {people}")
+    assert cter.main(["--against", str(people), "--json"]) == 0
+    score = json.loads(capsys.readouterr().out)
+    found = {rules: round(s["f1"], 2) for rules, s in score["agreement"]["all"].items()}
+    assert found == {"published": 91.26, "strict": 97.21}
+    assert {rules: round(rate["aggregate"], 2) for rules, rate in score["cter"].items()} == {
+        **{"people": 63.30, "published": 59.29, "strict": 63.01}
+    }
+
+
 def refusal(flags, capsys):
     """The one sentence with which the command refuses its input."""
     assert cter.main(flags) == 1
@@ -140,7 +223,7 @@ def test_flags_that_do_not_fit(files, capsys):
     assert both in refusal([*log, *aligned], capsys)
     assert both in refusal(aligned[2:], capsys)
     assert both in refusal(log[2:], capsys)
-    assert "say --compound FILE, or set COMPGEN_DATA to the folder" in refusal(log[:2], capsys)
+    assert "say --lexicon FILE, or set COMPGEN_DATA to the folder" in refusal(log[:2], capsys)
     assert "nowhere: No such file" in refusal([*aligned, "--source", "nowhere"], capsys)
     target = folder / "no" / "verdicts.tsv"
     assert f"{target}: No such file" in refusal([*log, "--per-line", str(target)], capsys)
