@@ -1,6 +1,7 @@
 # make setup       the environment in .venv
 # make quickstart  environment, SCAN from its grammar, SQ-Transformer and its plain variant, a table
 # make test        environment with test tools, the test suite
+# make test-fast   what of it neither trains nor runs commands
 # make lint        ruff, mypy and shellcheck
 
 PYTHON ?= python3
@@ -14,7 +15,7 @@ SHELL := /bin/bash
 .ONESHELL:
 .DELETE_ON_ERROR:
 
-.PHONY: setup setup-dev quickstart test lint clean
+.PHONY: setup setup-dev quickstart test test-fast lint clean
 
 setup: $(VENV)/.installed
 	@echo "setup: the environment in $(VENV) is ready"
@@ -46,6 +47,9 @@ quickstart: setup
 
 test: setup-dev
 	@PATH="$(abspath $(BIN)):$$PATH" $(BIN)/python -m pytest -n 2 --dist loadfile $(PYTEST_FLAGS)
+
+test-fast: PYTEST_FLAGS = -m 'not slow'
+test-fast: test
 
 lint: setup-dev
 	@$(BIN)/ruff check .

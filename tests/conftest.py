@@ -17,6 +17,14 @@ PLUGIN = REPOSITORY / "compgen_fairseq"
 WORDS = ["wif", "dax", "lug", "zup", "blick", "kiki"]
 
 
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Mark what ``make test-fast`` leaves out: what runs commands, by folder or fixtures."""
+    for item in items:
+        fixtures = getattr(item, "fixturenames", ())
+        if "run" in fixtures or item.path.parent.name in ("benchmarks", "cli", "examples"):
+            item.add_marker(pytest.mark.slow)
+
+
 @pytest.fixture(autouse=True)
 def own_log_levels() -> Iterator[None]:
     """Commands that a test runs in its own process quieten loggers: the next test hears them."""

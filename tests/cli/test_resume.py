@@ -207,7 +207,7 @@ Finalize(None, lambda: write(str(time.process_time())), exitpriority=1)
 """
 
 
-@pytest.mark.slow
+@pytest.mark.long
 @pytest.mark.parametrize("architecture", ARCHITECTURES)
 def test_a_run_that_is_killed_at_random_moments(architecture, flags, tmp_path):
     """Of a CPU's time, so that a busy machine changes nothing; some fall into writing a file."""
