@@ -9,6 +9,8 @@ from unittest import mock
 import torch
 from fairseq.checkpoint_utils import load_checkpoint_to_cpu
 
+import compgen_fairseq  # noqa: F401 (checkpoints load with it)
+
 # a server that has imported fairseq
 PROCESSES = multiprocessing.get_context("forkserver")
 PROCESSES.set_forkserver_preload(["fairseq_cli.train", "fairseq_cli.generate"])
