@@ -6,7 +6,7 @@ from setuptools import find_packages, setup
 
 setup(
     name="compgen-fairseq",
-    version="0.1.0",
+    version="0.2.0",
     description="Compositional generalization in machine translation and semantic parsing: "
     "a fairseq plugin",
     long_description=(Path(__file__).parent / "README.md").read_text(encoding="utf-8"),
