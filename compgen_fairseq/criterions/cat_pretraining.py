@@ -18,10 +18,10 @@ from torch import Tensor
 
 from compgen.ranges import AT_LEAST_0, RATE, check, ranges
 from compgen_fairseq.criterions import composition_terms as terms
-from compgen_fairseq.criterions.structural_cross_entropy import Reduction, Value, unwrapped
+from compgen_fairseq.criterions.terms_cross_entropy import Reduction, WeightedTerm, unwrapped
 from compgen_fairseq.models.cat import PretrainingOutputs
 from compgen_fairseq.models.cat_transformer import REPRESENTATIONS
-from compgen_fairseq.models.sq_config import option
+from compgen_fairseq.options import option
 
 #: The weights that each ablation sets to 0.
 ABLATIONS = {
@@ -169,7 +169,7 @@ class CATPretrainingCriterion(FairseqCriterion):
 
     def _tasks(
         self, outputs: PretrainingOutputs, words: Tensor, follows: Tensor
-    ) -> Iterator[Value]:
+    ) -> Iterator[WeightedTerm]:
         """Masked LM and next sentence prediction: ``L_task``, equations 6 and 7."""
         pairs = torch.tensor(len(follows), device=follows.device)
         number = torch.tensor(len(words), device=words.device)
@@ -180,17 +180,19 @@ class CATPretrainingCriterion(FairseqCriterion):
             nsp = F.cross_entropy(next_logits, follows, reduction="sum")
             if name == "nuance":
                 weight = self.weights["nuance"]
-                yield Value("nuance_mlm", weight, mlm, number, terms.nuance_task)
-                yield Value("nuance_nsp", weight, nsp, pairs, terms.nuance_task)
+                yield WeightedTerm("nuance_mlm", weight, mlm, number, terms.nuance_task)
+                yield WeightedTerm("nuance_nsp", weight, nsp, pairs, terms.nuance_task)
                 continue
             weight = 0.0 if plain else self.weights["sufficiency"]
             weight += self.weights["task_loss"] if name == "cont" else 0.0
-            yield Value(f"mlm_{name}", weight, mlm, number)
-            yield Value(f"nsp_{name}", weight, nsp, pairs)
+            yield WeightedTerm(f"mlm_{name}", weight, mlm, number)
+            yield WeightedTerm(f"nsp_{name}", weight, nsp, pairs)
             right = next_logits.argmax(-1).eq(follows).sum()
-            yield Value(f"nsp_accuracy_{name}", 0.0, 100 * right, pairs)
+            yield WeightedTerm(f"nsp_accuracy_{name}", 0.0, 100 * right, pairs)
 
-    def _composition(self, outputs: PretrainingOutputs, sample: dict[str, Any]) -> Iterator[Value]:
+    def _composition(
+        self, outputs: PretrainingOutputs, sample: dict[str, Any]
+    ) -> Iterator[WeightedTerm]:
         """Equations 4, 5 and the first term of 7; how sparse the layers are."""
         composition = outputs.composition
         assert composition is not None and outputs.attention is not None
@@ -205,22 +207,22 @@ class CATPretrainingCriterion(FairseqCriterion):
                 pair = terms.guided_scores(outputs.scores, right, annotated)
             else:
                 pair = terms.guided_decomposition(outputs.attention, right, annotated)
-            yield Value("guided_decomposition", self.weights["guided_decomposition"], *pair)
+            yield WeightedTerm("guided_decomposition", self.weights["guided_decomposition"], *pair)
         if self.weights["sparsity"]:
-            yield Value("sparsity", self.weights["sparsity"], *terms.sparsity(composition))
+            yield WeightedTerm("sparsity", self.weights["sparsity"], *terms.sparsity(composition))
         if self.weights["reconstruction"]:
             pair = terms.layer_reconstruction(composition, self.beta)
-            yield Value("reconstruction", self.weights["reconstruction"], *pair)
+            yield WeightedTerm("reconstruction", self.weights["reconstruction"], *pair)
         if self.weights["nuance"]:
             pair = terms.nuance_entropy(last.cont - last.comp, keep)
-            yield Value("nuance_entropy", self.weights["nuance"], *pair)
+            yield WeightedTerm("nuance_entropy", self.weights["nuance"], *pair)
         for number, layer in enumerate(composition.layers, start=1):
             silent = layer.attention.detach().eq(0)
             zeros = silent.float().mean(-1)
-            yield Value(f"zeros_{number}", 0.0, (zeros * keep).sum(), keep.sum())
+            yield WeightedTerm(f"zeros_{number}", 0.0, (zeros * keep).sum(), keep.sum())
             unused = silent[keep].all(0)
             codes = torch.tensor(len(unused), device=unused.device)
-            yield Value(f"unused_{number}", 0.0, unused.sum(), codes)
+            yield WeightedTerm(f"unused_{number}", 0.0, unused.sum(), codes)
 
     @classmethod
     def reduce_metrics(cls, logging_outputs: list[dict[str, Any]]) -> None:

@@ -11,10 +11,7 @@ from omegaconf import II
 
 from compgen.ranges import AT_LEAST_0, RATE, ranges
 from compgen_fairseq.criterions import composition_terms as terms
-from compgen_fairseq.criterions.structural_cross_entropy import (
-    TermsCrossEntropyCriterion,
-    Value,
-)
+from compgen_fairseq.criterions.terms_cross_entropy import TermsCrossEntropyCriterion, WeightedTerm
 from compgen_fairseq.modules.composition_outputs import CompositionOutputs
 
 
@@ -69,7 +66,7 @@ class CompositionCrossEntropyCriterion(TermsCrossEntropyCriterion):
         self.reconstruction_beta = reconstruction_beta
         self.sparsity = sparsity
 
-    def weighted_terms(self, net_output: Any, model: Any, dummy: bool) -> list[Value] | None:
+    def weighted_terms(self, net_output: Any, model: Any, dummy: bool) -> list[WeightedTerm] | None:
         """The terms whose weight is not 0."""
         outputs: CompositionOutputs | None = net_output[1].get("composition")
         if outputs is None:
@@ -77,7 +74,7 @@ class CompositionCrossEntropyCriterion(TermsCrossEntropyCriterion):
         values = []
         if self.reconstruction:
             pair = terms.layer_reconstruction(outputs, self.reconstruction_beta)
-            values.append(Value("reconstruction", self.reconstruction, *pair))
+            values.append(WeightedTerm("reconstruction", self.reconstruction, *pair))
         if self.sparsity:
-            values.append(Value("sparsity", self.sparsity, *terms.sparsity(outputs)))
+            values.append(WeightedTerm("sparsity", self.sparsity, *terms.sparsity(outputs)))
         return values

@@ -23,10 +23,10 @@ from torch import Tensor
 from compgen.ranges import AT_LEAST_0, AT_LEAST_1, RATE, Range, check, ranges
 from compgen_fairseq.models.cat_transformer import REPRESENTATIONS
 from compgen_fairseq.models.known_dictionary import know_dictionaries
-from compgen_fairseq.models.sq_config import option
 from compgen_fairseq.modules.cat_layer import CATLayer
 from compgen_fairseq.modules.composition_outputs import CompositionOutputs
 from compgen_fairseq.modules.primitive_composition import SCORES
+from compgen_fairseq.options import option
 
 logger = logging.getLogger(__name__)
 

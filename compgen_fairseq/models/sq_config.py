@@ -1,17 +1,13 @@
 """Configuration and presets of SQ-Transformer."""
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any, Optional
 
 from fairseq.dataclass import ChoiceEnum, FairseqDataclass
 
 from compgen.ranges import AT_LEAST_1, RATE, Range, check, ranges
 from compgen_fairseq.modules.vector_quantizer import SIMILARITIES
-
-
-def option(default: Any, text: str) -> Any:
-    """A configuration field with its help text."""
-    return field(default=default, metadata={"help": text})
+from compgen_fairseq.options import option
 
 
 @ranges(

@@ -23,7 +23,8 @@ from torch import Tensor
 from compgen_fairseq.models.known_dictionary import know_dictionaries
 from compgen_fairseq.models.sq_config import PRESETS, SQTransformerConfig
 from compgen_fairseq.models.sq_stack import StreamStack, build_embedding, next_positions
-from compgen_fairseq.modules.code_predictor import causal_mask, draw_positions, padding_mask
+from compgen_fairseq.modules.code_predictor import draw_positions
+from compgen_fairseq.modules.masks import causal_mask, padding_mask
 from compgen_fairseq.modules.structural_outputs import SideOutputs, StructuralOutputs
 
 logger = logging.getLogger(__name__)

@@ -27,11 +27,11 @@ from torch import Tensor
 
 from compgen.ranges import AT_LEAST_1, RATE, check, ranges
 from compgen_fairseq.models.known_dictionary import know_dictionaries
-from compgen_fairseq.models.sq_config import option
-from compgen_fairseq.modules.code_predictor import padding_mask
 from compgen_fairseq.modules.dropout import apply_dropout
+from compgen_fairseq.modules.masks import padding_mask
 from compgen_fairseq.modules.syntactic_decoder import STEPS, SyntacticDecoder
 from compgen_fairseq.modules.syntactic_encoder import BidirectionalRNN, SyntacticEncoder, frame
+from compgen_fairseq.options import option
 
 UNLIMITED = int(1e5)  # sentences of any length can be read and written
 

@@ -15,7 +15,7 @@ from compgen.data.sememes import Annotations
 from compgen.ranges import SEED, SHARE, Range, check, ranges
 from compgen_fairseq.data.sentence_pairs import SentencePairDataset
 from compgen_fairseq.data.word_sememes import WordSememes
-from compgen_fairseq.models.sq_config import option
+from compgen_fairseq.options import option
 
 logger = logging.getLogger(__name__)
 

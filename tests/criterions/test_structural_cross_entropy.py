@@ -16,11 +16,11 @@ import compgen_fairseq  # noqa: F401
 from compgen_fairseq.criterions import structural_terms as terms
 from compgen_fairseq.criterions.structural_cross_entropy import (
     WEIGHTS,
-    Reduction,
     StructuralCrossEntropyConfig,
     StructuralCrossEntropyCriterion,
     code_usage,
 )
+from compgen_fairseq.criterions.terms_cross_entropy import Reduction
 from compgen_fairseq.models.sq_config import SQTransformerConfig
 from compgen_fairseq.models.sq_transformer import SQTransformerModel
 from compgen_fairseq.modules.structural_outputs import StructuralOutputs

@@ -5,10 +5,9 @@ import torch
 
 from compgen_fairseq.modules.code_predictor import (
     CodePredictor,
-    causal_mask,
     draw_positions,
-    padding_mask,
 )
+from compgen_fairseq.modules.masks import causal_mask, padding_mask
 
 DIM, HEADS, CODES = 8, 2, 4
 # left and right padding; the last position of each sentence is its end

@@ -6,7 +6,7 @@ import pytest
 import torch
 import torch.nn as nn
 
-from compgen_fairseq.modules.code_predictor import padding_mask
+from compgen_fairseq.modules.masks import padding_mask
 from compgen_fairseq.modules.syntactic_decoder import STEPS, SyntacticDecoder
 
 every_rnn = pytest.mark.parametrize("rnn", STEPS)

@@ -1,0 +1,157 @@
+"""Cross-entropy plus weighted terms, each a mean over all workers' tokens."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from fairseq.criterions.label_smoothed_cross_entropy import LabelSmoothedCrossEntropyCriterion
+from fairseq.logging import metrics
+from torch import Tensor
+
+
+@dataclass
+class WeightedTerm:
+    """A mean, ``total / number``, or a function of one, and its weight in the loss.
+
+    What has no weight is only logged.
+    """
+
+    name: str
+    weight: float
+    total: Tensor
+    number: Tensor
+    function: Callable[[Tensor], Tensor] | None = None
+
+
+class Reduction:
+    """Turns sums into means over all workers.
+
+    fairseq adds the workers' gradients and divides by the sum of their sample sizes. A mean over
+    all workers' tokens is therefore a worker's own sum, times the global sample size, over the
+    global count. The entropy of a mean needs the global mean: its value comes from all workers,
+    its gradient from the worker's own tokens, so that the sum of gradients is right.
+
+    Args:
+        values: the terms.
+        sample_size: the worker's denominator, a scalar tensor.
+        dummy: the batch only keeps the worker in step; it counts for nothing.
+        distributed: add up over the workers (where there are several).
+    """
+
+    def __init__(
+        self, values: list[WeightedTerm], sample_size: Tensor, dummy: bool, distributed: bool
+    ):
+        self.dummy = dummy
+        parts = [sample_size.view(1)] + [
+            part for v in values for part in (v.number.view(1), v.total.detach().view(-1))
+        ]
+        self.local = torch.cat([part.float() * (not dummy) for part in parts])
+        self.world = self.local
+        if distributed and torch.distributed.is_available() and torch.distributed.is_initialized():
+            self.world = self.local.clone()
+            torch.distributed.all_reduce(self.world)
+        self.sample_size = self.world[0]
+
+    def _means(self, values: list[WeightedTerm], world: Tensor):
+        """Each value with its mean, and its number and its sum over all workers."""
+        offset = 1
+        for value in values:
+            width = value.total.numel()
+            number = world[offset]
+            others = world[offset + 1 : offset + 1 + width].view_as(value.total)
+            offset += 1 + width
+            yield value, number.clamp(min=1), others
+
+    def gradient_loss(self, values: list[WeightedTerm]) -> Tensor:
+        """What to add to the worker's summed word loss."""
+        loss = torch.zeros((), device=self.world.device)
+        for value, number, total in self._means(values, self.world):
+            if not value.weight:
+                continue
+            if value.function:
+                mean = (value.total + (total - value.total).detach()) / number
+                loss = loss + value.weight * value.function(mean)
+            else:
+                loss = loss + value.weight * value.total / number
+        return loss * self.sample_size
+
+    def logged_loss(self, values: list[WeightedTerm], logging_output: dict[str, Any]) -> Tensor:
+        """The worker's share of the terms in the reported loss; fills in the log."""
+        loss = torch.zeros((), device=self.world.device)
+        for (value, number, total), own in zip(
+            self._means(values, self.world), self._means(values, self.local), strict=True
+        ):
+            share = 0.0 if self.dummy else own[1] / number
+            mean = value.function(total / number) if value.function else own[2] / own[1]
+            logging_output[f"sum_{value.name}"] = mean * own[1] * (not self.dummy)
+            logging_output[f"num_{value.name}"] = own[1] * (not self.dummy)
+            loss = loss + value.weight * mean * share
+        return loss * self.sample_size
+
+
+def unwrapped(model: Any) -> Any:
+    """The model itself; fairseq wraps a data-parallel one twice."""
+    while hasattr(model, "module"):
+        model = model.module
+    return model
+
+
+class TermsCrossEntropyCriterion(LabelSmoothedCrossEntropyCriterion):
+    """``word loss + sum of weight * term``, each a mean, the means over all workers' tokens.
+
+    Each term is logged under its own name, unweighted. With ``--update-freq`` above 1 the means
+    are taken over each mini-batch.
+    """
+
+    def weighted_terms(self, net_output: Any, model: Any, dummy: bool) -> list[WeightedTerm] | None:
+        """The terms of what a model returned; None of one that has none.
+
+        Args:
+            net_output: what the model returned.
+            model: the model itself.
+            dummy: whether the batch is only there to keep the workers in step.
+        """
+        raise NotImplementedError
+
+    def extra_input(self, model: Any) -> dict[str, Any]:
+        """What the model is to be told besides the sample."""
+        return {}
+
+    def forward(self, model, sample, reduce=True):
+        """The loss of a sample, its size (the gradient's denominator), and what to log."""
+        inner = unwrapped(model)
+        net_output = model(**sample["net_input"], **self.extra_input(inner))
+        loss, nll_loss = self.compute_loss(model, net_output, sample, reduce=reduce)
+        sample_size = sample["target"].size(0) if self.sentence_avg else sample["ntokens"]
+        logging_output: dict[str, Any] = {
+            "nll_loss": nll_loss.data,
+            "ntokens": sample["ntokens"],
+            "nsentences": sample["target"].size(0),
+            "sample_size": sample_size,
+        }
+        logged = loss.data.clone()
+        dummy = bool(sample.get("ignore_grad", False))
+        values = self.weighted_terms(net_output, inner, dummy)
+        if values is not None:
+            size = torch.tensor(0 if dummy else sample_size, device=loss.device)
+            scale = Reduction(values, size, dummy, distributed=self.training)
+            loss = loss + scale.gradient_loss(values)
+            logged = logged + scale.logged_loss(values, logging_output)
+        logging_output["loss"] = logged
+        if self.report_accuracy:
+            n_correct, total = self.compute_accuracy(model, net_output, sample)
+            logging_output["n_correct"] = n_correct.item()
+            logging_output["total"] = total.item()
+        return loss, sample_size, logging_output
+
+    @classmethod
+    def reduce_metrics(cls, logging_outputs) -> None:
+        """Aggregate over workers and batches; a term is the mean over what it was summed over."""
+        super().reduce_metrics(logging_outputs)
+        names = sorted({k[4:] for log in logging_outputs for k in log if k.startswith("sum_")})
+        for name in names:
+            number = sum(float(log.get(f"num_{name}", 0)) for log in logging_outputs)
+            if number > 0:
+                total = sum(float(log.get(f"sum_{name}", 0)) for log in logging_outputs)
+                metrics.log_scalar(name, total / number, number, round=4)

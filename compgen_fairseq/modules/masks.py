@@ -1,0 +1,22 @@
+"""Masks that are added to attention scores."""
+
+import torch
+from torch import Tensor
+
+
+def lowest(dtype: torch.dtype) -> float:
+    """What hides a position from attention: finite, and twice it still is, so that a row of
+    hidden positions (padding) stays free of NaN."""
+    return torch.finfo(dtype).min / 2
+
+
+def padding_mask(keep: Tensor, dtype: torch.dtype) -> Tensor:
+    """``(batch, len)`` of non-pads -> ``(batch, 1, 1, len)`` to add to attention scores."""
+    mask = torch.zeros(keep.shape, dtype=dtype, device=keep.device)
+    return mask.masked_fill_(~keep, lowest(dtype))[:, None, None]
+
+
+def causal_mask(length: int, like: Tensor) -> Tensor:
+    """``(1, 1, length, length)`` to add to attention scores: no position sees a later one."""
+    mask = torch.full((length, length), lowest(like.dtype), device=like.device, dtype=like.dtype)
+    return mask.triu(1)[None, None]
