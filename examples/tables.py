@@ -312,7 +312,9 @@ class Queue:
 
 
 def _estimate(folder: Folder, states: dict[Folder, str]) -> float | None:
-    """The minutes of a run: the mean of its like, the same method in the same table at best."""
+    """The minutes of a run: what is left of a begun one, or else the mean of its like."""
+    if (left := folder.left()) is not None:
+        return left
     others = [(other.run, minutes) for other in states if (minutes := other.minutes())]
     run = folder.run
     for alike in (
