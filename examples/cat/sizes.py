@@ -30,20 +30,23 @@ def flags(path: str) -> list[str]:
         raise ValueError(f"{path} holds a {arch} model, not a cat model")
     found = ["--arch", "cat"]
     for name in sorted(CATConfig.__dataclass_fields__.keys() - FREE):
-        found += [f"--{name.replace('_', '-')}", _checked(path, name, getattr(cfg, name, None))]
+        value = getattr(cfg, name, None)  # None: the checkpoint is older than the option
+        found += [] if value is None else _flag(path, name, value)
     last = f"encoder.layers.{cfg.encoder_layers - 1}.composition.codebook"
     if last in state["model"]:
         found += ["--sememe-codes", str(len(state["model"][last]))]
     return found
 
 
-def _checked(path: str, name: str, value: object) -> str:
-    """The value of an option; what is none must not reach fairseq's command line."""
-    kind = CATConfig.__dataclass_fields__[name].type
-    good = type(value) is int and value > 0 if kind is int else value in [str(c) for c in kind]
-    if not good:
-        raise ValueError(f"{path}: its option {name} is {value!r}; train the model again")
-    return str(value)
+def _flag(path: str, name: str, value: object) -> list[str]:
+    """An option as words of a command line, where nothing but a value of its kind may go."""
+    flag, kind = f"--{name.replace('_', '-')}", CATConfig.__dataclass_fields__[name].type
+    if kind is bool and type(value) is bool:
+        return [flag] if value else []
+    choices = getattr(kind, "__members__", ())
+    if value in choices or (kind is int and type(value) is int and value > 0):
+        return [flag, str(value)]
+    raise ValueError(f"{path}: its option {name} is {value!r}; train the model again")
 
 
 if __name__ == "__main__":

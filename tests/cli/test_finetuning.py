@@ -237,7 +237,7 @@ def test_recipe_resumes_and_evaluates(pretrained, data, tmp_path):
 
 
 @pytest.mark.parametrize("option", ["codes", "composition"])
-@pytest.mark.parametrize("value", ["8\n--user-dir\n/tmp/elsewhere", "--user-dir", -3, 2.5, None])
+@pytest.mark.parametrize("value", ["8\n--user-dir\n/tmp/elsewhere", "--user-dir", -3, 2.5])
 def test_a_checkpoint_adds_no_flags(option, value, pretrained, tmp_path, run):
     state = load_checkpoint_to_cpu(str(pretrained))
     options = OmegaConf.to_container(state["cfg"], resolve=True, enum_to_str=True)
