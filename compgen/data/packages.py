@@ -100,14 +100,14 @@ def _members(archive: Path, names: Sequence[str]) -> dict[str, bytes]:
                     with file.open(name) as stream:
                         found[name] = _bounded(archive, stream)  # to its end: it checks the CRC
         else:
-            with gzip.open(archive) as stream:
-                whole = _bounded(archive, stream)  # to its end, which has the checksum
+            with gzip.open(archive) as packed:
+                whole = _bounded(archive, packed)  # to its end, which has the checksum
             with tarfile.open(fileobj=io.BytesIO(whole)) as tar:
                 found = {
-                    name: stream.read()
+                    name: content.read()
                     for member in tar
                     if (name := member.name.removeprefix("./")) in names
-                    and (stream := tar.extractfile(member))
+                    and (content := tar.extractfile(member))
                 }
     except (tarfile.TarError, zipfile.BadZipFile, EOFError, zlib.error, OSError) as error:
         reason = str(error).rstrip(".")
@@ -118,7 +118,7 @@ def _members(archive: Path, names: Sequence[str]) -> dict[str, bytes]:
     return found
 
 
-def _bounded(archive: Path, stream: IO[bytes]) -> bytes:
+def _bounded(archive: Path, stream: IO[bytes] | gzip.GzipFile) -> bytes:
     """What a stream of an archive holds, up to its end."""
     found = stream.read(LIMIT + 1)
     if len(found) > LIMIT:

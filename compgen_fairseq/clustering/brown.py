@@ -109,11 +109,12 @@ def _saved(x: Counts, y: Counts) -> Counts:
 def _neighbours(row: csr_matrix, column, classes: NDArray, word: int) -> tuple[Counts, Counts]:
     """How often the newest class, one word, stands before and behind each class and itself."""
     size = classes[word] + 1
-    sides = []
+    sides: list[Counts] = []
     for sparse in (row, column):
         known = classes[sparse.indices] >= 0
         others = classes[sparse.indices[known]]
-        sides.append(np.bincount(others, weights=sparse.data[known], minlength=size))
+        counts = np.bincount(others, weights=sparse.data[known], minlength=size)
+        sides.append(counts.astype(np.float64, copy=False))
     return sides[0], sides[1]
 
 

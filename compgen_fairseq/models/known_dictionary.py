@@ -43,7 +43,8 @@ class KnownDictionary(nn.Module):
 
 def know_dictionaries(model: Model) -> Model:
     """Let the encoder and the decoder of a model, which is returned, know their dictionaries."""
-    for part in (model.encoder, getattr(model, "decoder", None)):
+    parts: tuple[Any, ...] = (model.encoder, getattr(model, "decoder", None))
+    for part in parts:
         if part is not None:
             part.known_dictionary = KnownDictionary(part.dictionary)
     return model
