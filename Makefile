@@ -3,13 +3,18 @@
 # make test        environment with test tools, the test suite
 # make test-fast   what of it neither trains nor runs commands
 # make lint        ruff, mypy and shellcheck
+#
+# PYTHON=python3.13 chooses the Python (3.11 or newer), VENV=FOLDER where the environment goes.
+# TORCH is what pip installs as PyTorch. PyPI's needs CUDA's libraries, 5 GB in all; of PyTorch's
+# own index for CPUs it is 0.2 GB:
+#   make setup TORCH='torch==2.13.0 torchaudio --extra-index-url https://download.pytorch.org/whl/cpu'
 
 PYTHON ?= python3
 VENV ?= .venv
 TORCH ?= torch==2.13.0
 FAIRSEQ ?= fairseq-fixed==0.12.3.1
 BIN := $(VENV)/bin
-PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check
+PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt
 SHELL := /bin/bash
 .SHELLFLAGS := -euo pipefail -c
 .ONESHELL:
@@ -25,7 +30,7 @@ setup-dev: $(VENV)/.installed-dev
 
 # fairseq's build imports torch and numpy. With them installed first, and without build isolation,
 # pip builds against them; otherwise it would download a second PyTorch, with CUDA, for the build.
-$(VENV)/.installed: setup.py
+$(VENV)/.installed: setup.py constraints.txt
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "setup: Python 3.11 or newer is needed, $(PYTHON) is " + sys.version.split()[0])'
 	echo "setup 1/4: a virtual environment in $(VENV)"
 	$(PYTHON) -m venv $(VENV)

@@ -6,6 +6,8 @@ import logging
 import sys
 from pathlib import Path
 
+from compgen_cli.parser import Parser
+
 KINDS = {
     "embeddings": "t-SNE of word embeddings, by code or cluster, with the nearest neighbours",
     "codes": "words, use and entropy of the codes, their purity and a probe for parts of speech",
@@ -19,7 +21,7 @@ KINDS = {
 
 def parse(argv: list[str]) -> argparse.Namespace:
     """The command line; ``compgen_fairseq.analysis`` has a module for each kind."""
-    top = argparse.ArgumentParser(prog="compgen-analyze", description=__doc__)
+    top = Parser(prog="compgen-analyze", description=__doc__)
     commands = top.add_subparsers(dest="kind", required=True, metavar="KIND")
     for kind, text in KINDS.items():
         one = commands.add_parser(kind, help=text, description=text)

@@ -1,8 +1,9 @@
 """``compgen-codes``: the words of each code of an SQ-Transformer checkpoint."""
 
-import argparse
 import json
 import sys
+
+from compgen_cli.parser import Parser
 
 
 def words_per_code(model) -> dict[str, list[list[str]]]:
@@ -34,7 +35,7 @@ def words_per_code(model) -> dict[str, list[list[str]]]:
 
 def main(argv: list[str] | None = None) -> int:
     """Print the words of each code as text or JSON."""
-    parser = argparse.ArgumentParser(prog="compgen-codes", description=__doc__)
+    parser = Parser(prog="compgen-codes", description=__doc__)
     parser.add_argument("checkpoint")
     parser.add_argument("data", help="the fairseq-preprocess'ed folder with the dictionaries")
     parser.add_argument("--json", action="store_true", help="print JSON")

@@ -21,6 +21,7 @@ from compgen.scoring.significance import (
     compare_bleu,
     compare_paired,
 )
+from compgen_cli.parser import Parser
 from compgen_cli.score import (
     add_options,
     bleu_options,
@@ -150,7 +151,7 @@ def _positive(text: str) -> int:
 
 def main(argv: list[str] | None = None) -> int:
     """Print the scores, their difference and its significance; return 1 if there are none."""
-    parser = argparse.ArgumentParser(prog="compgen-compare", description=__doc__)
+    parser = Parser(prog="compgen-compare", description=__doc__)
     parser.add_argument("a", metavar="A", help="what fairseq-generate printed for one system")
     parser.add_argument("b", metavar="B", help="what it printed for another on the same sentences")
     parser.add_argument("--metric", choices=METRICS, default="exact_match")

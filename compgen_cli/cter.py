@@ -13,6 +13,7 @@ from compgen.scoring import cter, cter_agreement, generate_log
 from compgen.scoring.cter import CTER, CTERError, Lexicon, Line
 from compgen.scoring.cter_strict import StrictRules
 from compgen.scoring.signature import signature
+from compgen_cli.parser import Parser
 
 PUBLISHED = {
     "--compound": "cognition/data/cg-test/cg-test.compound",
@@ -131,7 +132,7 @@ def _json(total: CTER, groups: dict[str, dict[str, CTER]], stamp: str) -> dict[s
 
 
 def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(prog="compgen-cter", description=__doc__)
+    parser = Parser(prog="compgen-cter", description=__doc__)
     text = parser.add_argument_group("what to score: a log, or two aligned files")
     text.add_argument("--log", help="what fairseq-generate printed")
     text.add_argument("--source", metavar="FILE", help="the English sentences")

@@ -4,13 +4,13 @@ For checkpoints of fairseq's task ``sentence_prediction``. Classes are scored by
 by Pearson's and Spearman's correlation, all in percent.
 """
 
-import argparse
 import json
 import logging
 import sys
 from typing import Any
 
 from compgen.output import write_files
+from compgen_cli.parser import Parser
 
 
 def _lines(scored: dict[str, Any]) -> list[str]:
@@ -26,7 +26,7 @@ def _lines(scored: dict[str, Any]) -> list[str]:
 
 def main(argv: list[str] | None = None) -> int:
     """Print the scores; what can't be done ends in one sentence."""
-    parser = argparse.ArgumentParser(prog="compgen-predict", description=__doc__)
+    parser = Parser(prog="compgen-predict", description=__doc__)
     add = parser.add_argument
     add("checkpoint", help="a fine-tuned one")
     add("data", help="the data folder, with input0 and label")

@@ -7,6 +7,7 @@ import sys
 from pathlib import Path
 
 from compgen.output import replacing
+from compgen_cli.parser import Parser
 
 logger = logging.getLogger("compgen-prototypes")
 
@@ -103,7 +104,7 @@ def show(args: argparse.Namespace) -> None:
 
 def parser() -> argparse.ArgumentParser:
     """The command line."""
-    top = argparse.ArgumentParser(prog="compgen-prototypes", description=__doc__)
+    top = Parser(prog="compgen-prototypes", description=__doc__)
     commands = top.add_subparsers(required=True, metavar="COMMAND")
     for run in (extract, show):
         summary = (run.__doc__ or "").strip()

@@ -1,6 +1,5 @@
 """``compgen-report``: runs over several seeds as tables, or as a page with their curves."""
 
-import argparse
 import json
 import sys
 from pathlib import Path
@@ -12,11 +11,12 @@ from compgen.reporting.curves import curves
 from compgen.reporting.render import as_json, markdown
 from compgen.reporting.report import report_of
 from compgen.reporting.runs import ReportError
+from compgen_cli.parser import Parser
 
 
 def main(argv: list[str] | None = None) -> int:
     """Print the tables or the JSON; return 1 if the runs cannot stand in one report."""
-    parser = argparse.ArgumentParser(prog="compgen-report", description=__doc__)
+    parser = Parser(prog="compgen-report", description=__doc__)
     parser.add_argument(
         "runs",
         nargs="+",
@@ -71,6 +71,7 @@ def main(argv: list[str] | None = None) -> int:
             text = markdown(found, compared, drawn, pictures, beside, folder)
         if page is not None:
             write(args.html, page)
+            print(f"compgen-report: {args.html} holds everything", file=sys.stderr)
         if text is not None and args.out:
             write(args.out, text)
     except (ReportError, OutputError) as error:

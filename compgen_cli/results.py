@@ -8,11 +8,12 @@ from compgen.output import OutputError, write
 from compgen.reporting.results import result
 from compgen.reporting.results_tables import tables
 from compgen.reporting.runs import ReportError
+from compgen_cli.parser import Parser
 
 
 def main(argv: list[str] | None = None) -> int:
     """Write a result or the tables; return 1 if something cannot be read or written."""
-    parser = argparse.ArgumentParser(prog="compgen-results", description=__doc__)
+    parser = Parser(prog="compgen-results", description=__doc__)
     commands = parser.add_subparsers(required=True, metavar="COMMAND")
     one = commands.add_parser("write", help="the result of one finished and evaluated run")
     one.add_argument("run", metavar="RUN", help="the folder of train.sh and evaluate.sh")

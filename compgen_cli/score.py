@@ -13,6 +13,7 @@ from compgen.scoring.cogs import LEXICAL, STRUCTURAL, cogs
 from compgen.scoring.exact_match import ExactMatch, exact_match
 from compgen.scoring.generate_log import Generation, read
 from compgen.scoring.signature import signature
+from compgen_cli.parser import Parser
 
 # What is printed as text, what stands in the JSON, and the signature.
 Result = tuple[str, dict[str, Any], str]
@@ -146,7 +147,7 @@ def bleu_signature(stamp: str, args: argparse.Namespace) -> str:
 
 def main(argv: list[str] | None = None) -> int:
     """Print the score and its signature; return 1 if the log cannot be scored."""
-    parser = argparse.ArgumentParser(prog="compgen-score", description=__doc__)
+    parser = Parser(prog="compgen-score", description=__doc__)
     parser.add_argument("log", help="what fairseq-generate printed")
     parser.add_argument("--metric", choices=METRICS, default="exact_match")
     add_options(parser)

@@ -1,14 +1,15 @@
 """``compgen-sememes``: what a CAT checkpoint decomposes the words of a text into."""
 
-import argparse
 import json
 import logging
 import sys
 
+from compgen_cli.parser import Parser
+
 
 def main(argv: list[str] | None = None) -> int:
     """Print the codes of most weight for each word; what can't be done ends in one sentence."""
-    parser = argparse.ArgumentParser(prog="compgen-sememes", description=__doc__)
+    parser = Parser(prog="compgen-sememes", description=__doc__)
     add = parser.add_argument
     add("checkpoint", help="from --task cat_pretraining")
     add("data", help="the folder that prepare/pretraining.sh made")

@@ -1,16 +1,16 @@
 """``compgen-similarity``: do cosines of [CLS] agree with what people say of pairs of phrases?"""
 
-import argparse
 import json
 import logging
 import sys
 
 from compgen.output import write
+from compgen_cli.parser import Parser
 
 
 def main(argv: list[str] | None = None) -> int:
     """Print the correlations; what can't be done ends in one sentence."""
-    parser = argparse.ArgumentParser(prog="compgen-similarity", description=__doc__)
+    parser = Parser(prog="compgen-similarity", description=__doc__)
     add = parser.add_argument
     add("checkpoint", help="of arch cat")
     add("data", help="the folder that prepare/bird.sh made with the data of pre-training")

@@ -16,8 +16,21 @@ from compgen_fairseq.models import (  # noqa: F401
     sq_transformer,
     syntactic_attention,
 )
+from compgen_fairseq.models.cat import CATModel
+from compgen_fairseq.models.cat_transformer import CATTransformerModel
+from compgen_fairseq.models.proto_transformer import ProtoTransformerModel
+from compgen_fairseq.models.sq_transformer import SQTransformerModel
+from compgen_fairseq.models.syntactic_attention import SyntacticAttentionModel
 from compgen_fairseq.optim import fused_adam  # noqa: F401
 from compgen_fairseq.tasks import cat_pretraining as cat_task  # noqa: F401
 from compgen_fairseq.tasks import compgen_translation  # noqa: F401
+
+__all__ = [
+    "CATModel",
+    "CATTransformerModel",
+    "ProtoTransformerModel",
+    "SQTransformerModel",
+    "SyntacticAttentionModel",
+]
 
 compat.apply()

@@ -6,6 +6,7 @@ import inspect
 import logging
 import os
 import sys
+import warnings
 from collections.abc import Callable, Iterable
 from pathlib import Path
 from types import TracebackType
@@ -20,12 +21,18 @@ logging.getLogger("fairseq.tasks.text_to_speech").setLevel(logging.WARNING)
 from fairseq import checkpoint_utils  # noqa: E402
 from fairseq import options as command_line  # noqa: E402
 from fairseq.data import Dictionary, data_utils  # noqa: E402
+from fairseq.dataclass import utils as dataclass_utils  # noqa: E402
 from fairseq.distributed import utils as distributed_utils  # noqa: E402
 from fairseq.file_io import PathManager  # noqa: E402
+from fairseq.models import (  # noqa: E402
+    ARCH_CONFIG_REGISTRY,
+    ARCH_MODEL_NAME_REGISTRY,
+    MODEL_DATACLASS_REGISTRY,
+)
 from fairseq.models.ema.ema import EMA  # noqa: E402
 from fairseq.tasks import FairseqTask  # noqa: E402
 from fairseq.trainer import Trainer  # noqa: E402
-from omegaconf import OmegaConf  # noqa: E402
+from omegaconf import OmegaConf, open_dict  # noqa: E402
 
 from compgen import errors  # noqa: E402
 from compgen.provenance import Record  # noqa: E402
@@ -47,6 +54,8 @@ def apply() -> None:
     open_files_first()
     say_errors_in_sentences()
     read_flags()
+    apply_presets_to_yaml()
+    quieten()
 
 
 def keep_the_last_batch() -> None:
@@ -353,3 +362,32 @@ def _help_last(parse_args_and_arch: Callable[..., Any]) -> Callable[..., Any]:
         return parse_args_and_arch(parser, input_args, **kwargs)
 
     return parse
+
+
+def apply_presets_to_yaml() -> None:
+    """Let ``model: {_name: sq_transformer_scan}`` of ``fairseq-hydra-train`` mean that preset.
+
+    fairseq fills in the model's own defaults, after which the preset finds nothing to set.
+    """
+    if not hasattr(dataclass_utils.merge_with_parent, "__wrapped__"):
+        dataclass_utils.merge_with_parent = _preset_first(dataclass_utils.merge_with_parent)
+
+
+def _preset_first(merge: Callable[..., Any]) -> Callable[..., Any]:
+    @functools.wraps(merge)
+    def merge_after_preset(parent: Any, config: Any, *args: Any, **kwargs: Any) -> Any:
+        name = config.get("_name") if OmegaConf.is_config(config) else None
+        model = ARCH_MODEL_NAME_REGISTRY.get(name, name)
+        if model != name and MODEL_DATACLASS_REGISTRY.get(model) is parent:
+            with open_dict(config):
+                ARCH_CONFIG_REGISTRY[name](config)
+        return merge(parent, config, *args, **kwargs)
+
+    return merge_after_preset
+
+
+def quieten() -> None:
+    """Leave out warnings that a user of fairseq can do nothing about."""
+    for module in ("fairseq", "hydra", r"torch\.(jit|utils\.data)"):
+        for category in (FutureWarning, DeprecationWarning, UserWarning):
+            warnings.filterwarnings("ignore", category=category, module=module)

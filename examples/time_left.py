@@ -1,5 +1,6 @@
 """Copies a training's log and adds the time that is left: ``... | python time_left.py UPDATES``."""
 
+import math
 import re
 import sys
 import time
@@ -11,7 +12,8 @@ def annotate(
 ) -> Iterator[str]:
     """Append an estimate to each line that reports training updates.
 
-    The pace is the mean since the first such line, so a resumed training starts afresh.
+    The pace is the mean since the training began or was resumed. A notice about a package that
+    nothing here needs is left out.
 
     Args:
         lines: fairseq's log, as ``--log-format simple`` writes it.
@@ -19,14 +21,22 @@ def annotate(
         clock: seconds.
     """
     start: tuple[int, float] | None = None
+    resumed = 0
     for line in lines:
+        if "Please install tensorboardX" in line:
+            continue
+        if found := re.search(r"Loaded checkpoint .* @ (\d+) updates", line):
+            resumed = int(found[1])
+        if start is None and "begin training epoch" in line:
+            start = (resumed, clock())
         found = re.search(r"train_inner .*num_updates=(\d+)", line)
         if found:
             updates, now = int(found[1]), clock()
             start = start or (updates, now)
             if updates > start[0]:
                 left = (total - updates) * (now - start[1]) / (updates - start[0])
-                line = f"{line.rstrip()}, time left {left / 60:.0f} min\n"
+                rest = "" if left > 0 else ", the last validation is going on"
+                line = f"{line.rstrip()}, time left {math.ceil(left / 60)} min{rest}\n"
         yield line
 
 

@@ -11,7 +11,9 @@ import numpy as np
 import pytest
 import torch
 from fairseq.data import data_utils
+from fairseq.dataclass.initialize import add_defaults
 from fairseq.tasks.translation import TranslationConfig, TranslationTask
+from omegaconf import OmegaConf
 
 from compgen.data import scan
 from compgen_fairseq import compat
@@ -165,3 +167,14 @@ def test_tracebacks_can_be_had_and_other_programs_are_left_alone(monkeypatch, co
     before = sys.excepthook
     compat.say_errors_in_sentences()
     assert sys.excepthook is before
+
+
+def test_a_preset_named_in_yaml_is_that_preset():
+    config = OmegaConf.create({"model": {"_name": "sq_transformer_scan", "dropout": 0.1}})
+    add_defaults(config)
+    model = config.model
+    assert (model.encoder_layers, model.encoder_embed_dim, str(model.attention)) == (3, 256, "sal")
+    assert (model.dropout, model.loss_recipe, model.activation_dropout) == (0.1, "scan", 0.0)
+    again = OmegaConf.create({"model": {"_name": "sq_transformer", "encoder_layers": 2}})
+    add_defaults(again)
+    assert (again.model.encoder_layers, again.model.encoder_embed_dim) == (2, 512)

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # SQ-Transformer (SAL) beside the plain Transformer of the same size, updates, dropout and seed on
-# SCAN AddJump 2x: data from the grammar, training, decoding of the whole test set, a table.
+# SCAN AddJump 2x: data from the grammar, training, decoding of the whole test set, a page of results.
 #   [SEED=1] [UPDATES=9000] [DATA_DIR=data-bin] [RUNS_DIR=runs] bash examples/scan/quickstart.sh
 # What is there already is used again; an interrupted training resumes.
 set -euo pipefail
@@ -11,13 +11,24 @@ source "$here/../whole.sh"
 whole 0 SEED
 whole 1 UPDATES
 seed="${SEED:-1}" updates="${UPDATES:-9000}" runs="${RUNS_DIR:-$root/runs}"
-table="scan-addjump-2x/quickstart-$updates"
+table="scan-addjump-2x/quickstart-$updates" data="${DATA_DIR:-$root/data-bin}"
 
 mkdir -p "$runs"
 cat >"$runs/quickstart.txt" <<END
 data scan-addjump-2x scan scan.sh addjump --augment 2
 run 1 $table sal-brown,plain $seed UPDATES=$updates
 END
-python "$root/examples/tables.py" "$runs" "" --file "$runs/quickstart.txt" \
-    --data "${DATA_DIR:-$root/data-bin}" --jobs 2
-compgen-report "$runs/$table/sal-brown.$seed" "$runs/$table/plain.$seed"
+python "$root/examples/tables.py" "$runs" "" --file "$runs/quickstart.txt" --data "$data" --jobs 2
+sq="$runs/$table/sal-brown.$seed" plain="$runs/$table/plain.$seed"
+compgen-report "$sq" "$plain" --html "$runs/$table/report.html"
+
+score() { python -c 'import json, sys; s = json.load(open(sys.argv[1]))
+print("{score:.2f} % ({correct:,} of {total:,})".format(**s))' "$1/test.best.json"; }
+cat <<END
+SQ-Transformer (SAL, Brown classes): $(score "$sq") of SCAN's add-jump test commands right
+the plain Transformer:               $(score "$plain")
+Both have the same size, updates, dropout and seed; training has "jump" by itself alone.
+The last checkpoints, learning curves and significance: $runs/$table/report.html
+To see how a command is translated, and which word each action comes from:
+  echo jump around left twice | fairseq-interactive $data/scan-addjump-2x --user-dir $root/compgen_fairseq --cpu --path $sq/checkpoint_best.pt --print-alignment
+END

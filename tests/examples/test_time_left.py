@@ -28,5 +28,21 @@ def test_the_pace_counts_from_the_first_update_seen():
         log[2].rstrip() + ", time left 7 min\n",
         log[3],
         # 300 updates in 300 s: 500 more take 500 s
-        log[4].rstrip() + ", time left 8 min\n",
+        log[4].rstrip() + ", time left 9 min\n",
+    ]
+
+
+def test_a_resumed_training_has_an_estimate_at_once_and_says_what_its_end_waits_for():
+    clock = iter([0.0, 30.0, 300.0]).__next__
+    log = [
+        "2026 | INFO | fairseq.tasks.text_to_speech | Please install tensorboardX: pip install\n",
+        "2026 | INFO | fairseq.trainer | Loaded checkpoint x.pt (epoch 2 @ 500 updates)\n",
+        "2026 | INFO | fairseq.trainer | begin training epoch 2\n",
+        line(550),
+        line(1000),
+    ]
+    assert list(annotate(log, 1000, clock)) == [
+        *log[1:3],
+        log[3].rstrip() + ", time left 5 min\n",
+        log[4].rstrip() + ", time left 0 min, the last validation is going on\n",
     ]
