@@ -157,8 +157,9 @@ class VectorQuantizer(nn.Module):
         if self.ema_decay == 1:
             return
         current = self.vectors()
-        members = F.one_hot(codes, len(current)).float() * keep.unsqueeze(-1)
-        members = members.flatten(0, 1).t()  # (codes (+ 1), tokens)
+        every = torch.arange(len(current), device=codes.device)
+        members = (codes.unsqueeze(-1) == every) & keep.unsqueeze(-1)
+        members = members.float().flatten(0, 1).t()  # (codes (+ 1), tokens)
         sums = members @ F.normalize(x.detach().float(), dim=-1).flatten(0, 1)
         counts = members.sum(1, keepdim=True)
         if torch.distributed.is_available() and torch.distributed.is_initialized():
