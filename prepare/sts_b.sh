@@ -1,9 +1,1 @@
-#!/usr/bin/env bash
-# Prepare the STS benchmark for fairseq's task sentence_prediction; --help says how.
-set -euo pipefail
-name=sts_b python=${PYTHON:-python}
-PYTHONPATH="$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)${PYTHONPATH:+:$PYTHONPATH}"
-export PYTHONPATH
-command -v "$python" >/dev/null ||
-  { echo "prepare/$name.sh: there is no $python; set PYTHON to a Python with fairseq." >&2; exit 1; }
-exec "$python" -m compgen.data "$name" "$@"
+run.sh
