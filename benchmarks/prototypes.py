@@ -11,8 +11,7 @@ The first form takes a folder that fairseq-preprocess wrote and measures, in one
   so k-means looks dearer than it is); an epoch is estimated from batches spread evenly over the
   lengths.
 - *k-means*: seconds and sum of squares, over all types with at least 10 states per prototype, of
-  faiss (as used), scikit-learn's KMeans and a batched variant that clusters types of like size at
-  once in PyTorch.
+  faiss (as used) and scikit-learn's KMeans.
 - *stage 2*: tokens per second in training and in beam search, as ratios to the plain Transformer of
   that size. The models take turns on each batch; the median of the rounds counts.
 
@@ -57,7 +56,6 @@ DEFAULT = "proto_transformer_cognition: --share-decoder-input-output-embed"
 WANTED = {
     "extraction / epoch": ("<=", 0.5),
     "sum of squares, faiss / scikit-learn": ("<=", 1.01),
-    "sum of squares, batched / faiss": ("<=", 1.01),
     "training, stage 2 / plain": (">=", 0.85),
     "generating, stage 2 / plain": (">=", 0.9),
 }
@@ -72,37 +70,6 @@ def throughput() -> ModuleType:
     sys.modules["throughput"] = module
     spec.loader.exec_module(module)
     return module
-
-
-def batched_kmeans(groups: Sequence[np.ndarray], k: int, seed: int = 1) -> float:
-    """Lloyd's algorithm on many types at once, types of like size padded to one; the result's sum
-    of squares, from the same number of iterations and states to start from as faiss has."""
-    total = 0.0
-    order = sorted(range(len(groups)), key=lambda i: len(groups[i]))
-    draw = torch.Generator().manual_seed(seed)
-    while order:
-        longest = len(groups[order[-1]])
-        number = max(1, 2**18 // longest)
-        block, order = order[-number:], order[:-number]
-        states = torch.zeros(len(block), longest, groups[0].shape[1])
-        real = torch.zeros(len(block), longest, dtype=torch.bool)
-        for row, i in enumerate(block):
-            states[row, : len(groups[i])] = torch.from_numpy(groups[i])
-            real[row, : len(groups[i])] = True
-        first = (torch.rand(real.shape, generator=draw) * real).topk(k, dim=1).indices
-        centres = states.take_along_dim(first.unsqueeze(-1), 1)
-        squares = states.square().sum(-1)
-        for step in range(kmeans.ITERATIONS + 1):
-            scores = states @ centres.mT
-            apart, nearest = (centres.square().sum(-1).unsqueeze(1) - 2 * scores).min(-1)
-            if step == kmeans.ITERATIONS:
-                total += float(((apart + squares) * real).sum())
-                break
-            member = nn.functional.one_hot(nearest, k).float() * real.unsqueeze(-1)
-            sizes = member.sum(1).unsqueeze(-1)
-            means = (member.mT @ states) / sizes.clamp(min=1)
-            centres = torch.where(sizes > 0, means, centres)
-    return total
 
 
 class Part:
@@ -213,13 +180,11 @@ def measure(args: argparse.Namespace) -> dict[str, float]:
             KMeans(k, n_init=1, max_iter=kmeans.ITERATIONS, random_state=1).fit(g).inertia_
             for g in groups
         ),
-        "batched": lambda: batched_kmeans(groups, k),
     }
     squares = {}
     for way, work in ways.items():
         figures[f"k-means, {way}, s"], squares[way] = seconds(work, False)
-    for one, other in (("faiss", "scikit-learn"), ("batched", "faiss")):
-        figures[f"sum of squares, {one} / {other}"] = squares[one] / squares[other]
+    figures["sum of squares, faiss / scikit-learn"] = squares["faiss"] / squares["scikit-learn"]
 
     for one in (model, proto.inference):
         one.tables()["source"].fill(*found["source"])

@@ -17,6 +17,7 @@ from fairseq.models.transformer import TransformerModelBase
 from compgen_fairseq.analysis import AnalysisError, checkpoint, figure, tables, vocabulary
 from compgen_fairseq.analysis.checkpoint import Loaded
 from compgen_fairseq.analysis.projection import tsne
+from compgen_fairseq.contracts import HasPrototypes
 from compgen_fairseq.models.proto_transformer import PrototypeConfig
 from compgen_fairseq.prototypes.extract import collect_word
 from compgen_fairseq.prototypes.kmeans import prototypes_of
@@ -90,7 +91,11 @@ def run(args: argparse.Namespace) -> list[Path]:
     dictionary = loaded.dictionary("source")
     word = vocabulary.index(dictionary, args.word, "source")
     dataset = checkpoint.subset(loaded, args.subset)
-    options: Any = getattr(loaded.model, "prototype_config", PrototypeConfig())
+    options: Any = (
+        loaded.model.prototype_config
+        if isinstance(loaded.model, HasPrototypes)
+        else PrototypeConfig()
+    )
     sample, found = collect_word(
         loaded.model, dataset, word, args.most, args.max_tokens, options.prototype_layer
     )

@@ -21,6 +21,7 @@ from compgen.ranges import check
 from compgen.scoring import cter
 from compgen.scoring.exact_match import ExactMatch, exact_match
 from compgen_fairseq import flags
+from compgen_fairseq.contracts import TakesClasses
 from compgen_fairseq.tasks import eval_cter, prototype_hook
 from compgen_fairseq.tasks.spread import SpreadRepeatsDataset
 from compgen_fairseq.tasks.word_classes import FINDERS
@@ -165,13 +166,11 @@ class CompgenTranslationTask(prototype_hook.PrototypeStages, TranslationTask):
                 f"--eval-cter: no validation set has its compounds in {self._cter_file('')}: leave "
                 "it out, or prepare the data with prepare/cognition.sh"
             )
-        missing = getattr(model, "missing_classes", lambda: None)()
-        if missing is None:
-            return
-        kind, codes = missing
-        dictionaries = (self.src_dict, self.tgt_dict)
-        dataset = self.dataset(self.cfg.train_subset)
-        model.assign_classes(*FINDERS[kind](dataset, dictionaries, codes))
+        if isinstance(model, TakesClasses) and (missing := model.missing_classes()) is not None:
+            kind, codes = missing
+            dictionaries = (self.src_dict, self.tgt_dict)
+            dataset = self.dataset(self.cfg.train_subset)
+            model.assign_classes(*FINDERS[kind](dataset, dictionaries, codes))
 
     def train_step(
         self,

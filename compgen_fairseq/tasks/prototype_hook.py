@@ -17,6 +17,7 @@ from fairseq.optim.lr_scheduler import build_lr_scheduler
 from torch import Tensor
 
 from compgen.ranges import ABOVE_0, AT_LEAST_0, AT_LEAST_1, ranges
+from compgen_fairseq.contracts import HasPrototypes
 from compgen_fairseq.prototypes.extract import Settings, extract
 
 logger = logging.getLogger(__name__)
@@ -111,7 +112,7 @@ def begin_epoch(task: Any, epoch: int, model: Any) -> None:
         ValueError: on options that can't go together, or a table that doesn't fit.
     """
     cfg = task.cfg
-    if not hasattr(model, "prototype_config"):
+    if not isinstance(model, HasPrototypes):
         given = cfg.prototype_stage1_epochs is not None or cfg.prototype_table is not None
         if given or cfg.prototype_restart:
             raise ValueError(

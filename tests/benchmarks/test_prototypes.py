@@ -1,14 +1,11 @@
-"""The figures of what prototypes cost come out of the command, and the batched k-means is one."""
+"""The figures of what prototypes cost come out of the command."""
 
 import importlib.util
 import json
 import sys
 from pathlib import Path
 
-import numpy as np
 import pytest
-
-from compgen_fairseq.prototypes.kmeans import kmeans
 
 SCRIPT = Path(__file__).resolve().parents[2] / "benchmarks" / "prototypes.py"
 
@@ -36,18 +33,6 @@ def test_reports_every_figure(bench, tiny_data, tmp_path, capsys):
     assert set(bench.WANTED) < set(figures)
     assert all(f"| {name} |" in table for name in figures)
     assert all(value > 0 for value in figures.values()) and figures["types"] == 6
-
-
-def test_the_batched_variant_is_k_means(bench):
-    draw = np.random.default_rng(0)
-    groups = [
-        (draw.normal(size=(n, 8)) + 9 * draw.normal(size=(3, 8))[np.arange(n) % 3]).astype("f4")
-        for n in draw.integers(40, 90, 30)
-    ]
-    ours = sum(kmeans(group, 2)[1] for group in groups)
-    assert bench.batched_kmeans(groups, 2) == pytest.approx(ours, rel=0.05)
-    whole = sum(float(((group - group.mean(0)) ** 2).sum()) for group in groups)
-    assert bench.batched_kmeans(groups, 1) == pytest.approx(whole, rel=1e-4)
 
 
 def test_many_types_fit_into_little_memory(bench):
