@@ -64,9 +64,7 @@ def substitution_word_classes(
     Raises:
         ValueError: if there are more classes than codes.
     """
-    examples = (dataset[i] for i in range(len(dataset)))
-    pairs = [tuple(pair[side].tolist() for side in SIDES) for pair in examples]
-    found = substitution_classes(pairs, *map(len, dictionaries))
+    pairs, found = _substitution(dataset, dictionaries)
     classes = []
     for i, (side, dictionary) in enumerate(zip(SIDES, dictionaries, strict=True)):
         members: dict[int, list[int]] = {}
@@ -88,6 +86,20 @@ def substitution_word_classes(
             numbers[words] = number
         classes.append(numbers)
     return classes
+
+
+def substitution_counts(dataset: FairseqDataset, dictionaries: Sequence[Dictionary]) -> list[int]:
+    """How many substitution classes the words of each side of a corpus make."""
+    pairs, found = _substitution(dataset, dictionaries)
+    return [len({of[word] for pair in pairs for word in pair[i]}) for i, of in enumerate(found)]
+
+
+def _substitution(
+    dataset: FairseqDataset, dictionaries: Sequence[Dictionary]
+) -> tuple[list[tuple[list[int], ...]], tuple[list[int], list[int]]]:
+    examples = (dataset[i] for i in range(len(dataset)))
+    pairs = [tuple(pair[side].tolist() for side in SIDES) for pair in examples]
+    return pairs, substitution_classes(pairs, *map(len, dictionaries))
 
 
 #: How the classes that a model's ``missing_classes`` names are found.

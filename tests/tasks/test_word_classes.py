@@ -4,7 +4,7 @@ import pytest
 import torch
 from fairseq.data import Dictionary
 
-from compgen_fairseq.tasks.word_classes import FINDERS, SIDES
+from compgen_fairseq.tasks.word_classes import FINDERS, SIDES, substitution_counts
 
 PAIRS = [
     *("walk = W", "run = R", "jump = J", "turn left = L", "turn right = r"),
@@ -38,6 +38,7 @@ def test_exchangeable_words_have_one_class(codes, caplog):
     dataset, dictionaries = corpus()
     with caplog.at_level("INFO"):
         source, target = FINDERS["substitution"](dataset, dictionaries, codes)
+    assert substitution_counts(dataset, dictionaries) == [5, 3]
     assert named(source, dictionaries[0]) == {"jump run walk", "left right"}
     assert named(target, dictionaries[1]) == {"J R W", "L r"}
     assert "substitution test, source: 5 classes, {walk, run, jump} {left, right}" in caplog.text
