@@ -56,6 +56,7 @@ setup(
             "compgen-codes=compgen_cli.codes:main",
             "compgen-analyze=compgen_cli.analyze:main",
             "compgen-sememes=compgen_cli.sememes:main",
+            "compgen-prepare=compgen_cli.prepare:main",
             "compgen-similarity=compgen_cli.similarity:main",
             "compgen-predict=compgen_cli.predict:main",
         ]

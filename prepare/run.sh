@@ -7,4 +7,4 @@ PYTHONPATH="$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)${PYTHONPATH:+:$PYTH
 export PYTHONPATH
 command -v "$python" >/dev/null ||
   { echo "prepare/$name.sh: there is no $python; set PYTHON to a Python with fairseq." >&2; exit 1; }
-exec "$python" -m compgen.data "$name" "$@"
+exec "$python" -m compgen_cli.prepare "$name" "$@"

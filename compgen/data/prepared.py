@@ -3,8 +3,8 @@
 A prepared folder DEST is what ``fairseq-preprocess`` writes, ``raw/`` (the text that was
 binarised), whatever else the data set needs, and ``PREPARED.json`` (settings, sizes, versions,
 checksums). It appears whole or not at all: everything is made in a hidden work folder beside it,
-which is renamed in the end. A script runs ``python -m compgen.data cogs``; the module's command
-reads::
+which is renamed in the end. A script runs ``python -m compgen_cli.prepare cogs``; the
+module's command reads::
 
     parser = Parser("prepare/cogs.sh", "Prepare COGS ...")
     parser.add_argument("--valid", choices=("dev", "gen20"), default="dev")
