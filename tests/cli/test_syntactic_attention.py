@@ -16,12 +16,12 @@ SIZES = "--encoder-embed-dim=12 --encoder-hidden-size=24 --semantic-dim=16 --dro
 
 @pytest.fixture(scope="module")
 def trained(tiny_data, plugin, tmp_path_factory, run):
-    """The folder of a model trained with the project's task and criterion, and the log."""
+    """The folder of a model trained with the project's task and optimizer, and the log."""
     folder = tmp_path_factory.mktemp("syntactic")
     log = run(
         *("fairseq_cli.train", tiny_data, *plugin, "--arch", "syntactic_attention_scan", *SIZES),
         *("--task", "compgen_translation", "--repeated-pairs", "spread", "--eval-exact-match"),
-        *("--criterion", "structural_cross_entropy", "--optimizer", "adam", "--lr", 0.01),
+        *("--criterion", "cross_entropy", "--optimizer", "fused_adam", "--lr", 0.01),
         *("--clip-norm", 5, "--max-tokens", 200, "--max-epoch", 18, "--seed", 1),
         *("--save-dir", folder, "--no-epoch-checkpoints", "--validate-interval", 6),
     )
