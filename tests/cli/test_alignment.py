@@ -33,7 +33,7 @@ def test_alignment(name, tiny_data, plugin, tmp_path):
     test = (tiny_data.parent / "test.src").read_text().splitlines()
     for kind in ("hard", "soft"):
         path = ["--path", tmp_path / "checkpoint_last.pt", "--results-path", tmp_path / kind]
-        beam = ["--beam", 3, "--max-len-b", 12, "--print-alignment", kind]
+        beam = ["--beam", 3, "--max-len-b", 12, "--print-alignment", kind, "--num-workers", 0]
         assert status("generate", tiny_data, *plugin, *path, *beam) == 0
         lines = (tmp_path / kind / "generate-test.txt").read_text().splitlines()
         hypotheses = {line.split("\t")[0][2:]: line for line in lines if line.startswith("H-")}
