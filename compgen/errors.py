@@ -1,6 +1,5 @@
 """What went wrong, in one sentence: for the commands of this package and for fairseq's with it."""
 
-import errno
 import functools
 import os
 import re
@@ -28,10 +27,17 @@ def sentence(error: BaseException) -> str:
     another process died of is read from the traceback it left.
     """
     text = " ".join(str(error).split())
+    if told := _about_output(error):
+        return told
     if isinstance(error, ValueError | OSError) and _place(error)[0] in PACKAGES:
         return text
     if isinstance(error, OSError) and error.filename is not None:
         return f"{error.filename}: {error.strerror}"
+    package = _place(error)[0]
+    if isinstance(error, OSError) and error.errno is None and text:
+        return text  # somebody's own words
+    if isinstance(error, AssertionError) and package.startswith("fairseq") and " " in text:
+        return text
     kind, (_, place) = type(error).__name__, _place(error)
     if (inner := _of_another_process(str(error))) is not None:
         ours, kind, text, place = inner
@@ -50,7 +56,9 @@ def _place(error: BaseException) -> tuple[str, str]:
     if not frames:
         return "", "no known line"
     frame, line = frames[-1]
-    package = frame.f_globals.get("__name__", "").partition(".")[0]
+    spec = frame.f_globals.get("__spec__")  # knows what __main__ is
+    name = getattr(spec, "name", None) or frame.f_globals.get("__name__", "")
+    package = name.partition(".")[0]
     return package, f"{_short(frame.f_code.co_filename)}:{line}"
 
 
@@ -94,8 +102,7 @@ def command(name: str) -> Callable[[Command], Command]:
                     return 128 + signal.SIGPIPE
                 if os.environ.get("COMPGEN_TRACEBACK"):
                     raise
-                told = sentence_about_output(error) or sentence(error)
-                print(f"{name}: {told}", file=sys.stderr)
+                print(f"{name}: {sentence(error)}", file=sys.stderr)
                 return 1
 
         return run
@@ -103,16 +110,14 @@ def command(name: str) -> Callable[[Command], Command]:
     return whole
 
 
-def sentence_about_output(error: BaseException) -> str | None:
+def _about_output(error: BaseException) -> str | None:
     """The sentence if what failed is standard output, which is then given up."""
-    if not isinstance(error, OSError) or error.filename is not None:
+    if not isinstance(error, OSError) or error.filename is not None or error.errno is None:
         return None
-    try:
-        sys.stdout.flush()
-    except OSError as again:
-        drop_output()
-        return f"standard output: {os.strerror(again.errno or errno.EIO)}"
-    return None
+    if _place(error)[0] not in (*PACKAGES, "fairseq_cli"):  # the file that is written to is another
+        return None
+    drop_output()
+    return f"standard output: {os.strerror(error.errno)}"
 
 
 def drop_output() -> None:

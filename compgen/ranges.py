@@ -1,6 +1,7 @@
 """Which numbers options take. The table of a configuration stands above its class."""
 
 import argparse
+import contextlib
 import math
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, fields
@@ -57,7 +58,7 @@ RANGES: dict[str, Range] = {
     **dict.fromkeys(
         (
             *("max_tokens", "batch_size", "max_tokens_valid", "batch_size_valid", "update_freq"),
-            *("save_interval", "validate_interval", "log_interval", "buffer_size", "beam", "nbest"),
+            *("save_interval", "validate_interval", "log_interval", "beam", "nbest"),
             *("encoder_layers", "decoder_layers", "encoder_embed_dim", "decoder_embed_dim"),
             *("encoder_ffn_embed_dim", "decoder_ffn_embed_dim", "encoder_attention_heads"),
             *("decoder_attention_heads", "max_source_positions", "max_target_positions"),
@@ -70,7 +71,13 @@ RANGES: dict[str, Range] = {
             *("max_epoch", "max_update", "clip_norm", "lr", "weight_decay", "warmup_updates"),
             *("adam_eps", "num_workers", "save_interval_updates", "validate_interval_updates"),
             *("max_len_a", "max_len_b", "min_len", "no_repeat_ngram_size", "prefix_size"),
-            *("shard_id", "validate_after_updates", "curriculum", "end_learning_rate"),
+            *(
+                "buffer_size",
+                "shard_id",
+                "validate_after_updates",
+                "curriculum",
+                "end_learning_rate",
+            ),
             *("total_num_update", "stop_time_hours", "max_valid_steps", "fixed_validation_seed"),
         ),
         AT_LEAST_0,
@@ -120,5 +127,8 @@ def check(options: Any) -> None:
     for name, limits in RANGES.items():
         given = getattr(options, name, None)
         for number in given if isinstance(given, list | tuple) else [given]:
+            if isinstance(number, str):  # fairseq's, of an option that follows another by default
+                with contextlib.suppress(ValueError):
+                    number = float(number)
             if isinstance(number, int | float) and number not in limits:
                 raise ValueError(f"--{name.replace('_', '-')} must be {limits}, not {number}")

@@ -6,6 +6,7 @@ import logging
 import sys
 from pathlib import Path
 
+from compgen.errors import command
 from compgen_cli.parser import Parser
 
 KINDS = {
@@ -39,15 +40,15 @@ def main(argv: list[str] | None = None) -> int:
     logging.basicConfig(level=logging.INFO, format="%(message)s", stream=sys.stderr)
     for chatty in ("fairseq", "compgen.scoring"):
         logging.getLogger(chatty).setLevel(logging.WARNING)
-    try:
+
+    @command(f"compgen-analyze {args.kind}")
+    def analyze(_: list[str] | None) -> int:
         if Path(args.out).exists() and not Path(args.out).is_dir():
             raise ValueError(f"{args.out} is no folder: choose another --out")
-        files = args.run(args)
-    except (ValueError, OSError) as error:
-        print(f"compgen-analyze {args.kind}: {' '.join(str(error).split())}", file=sys.stderr)
-        return 1
-    print(*files, sep="\n")
-    return 0
+        print(*args.run(args), sep="\n")
+        return 0
+
+    return analyze(argv)
 
 
 if __name__ == "__main__":

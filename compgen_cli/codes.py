@@ -3,6 +3,7 @@
 import json
 import sys
 
+from compgen.errors import command
 from compgen_cli.parser import Parser
 
 
@@ -33,6 +34,7 @@ def words_per_code(model) -> dict[str, list[list[str]]]:
     return clusters
 
 
+@command("compgen-codes")
 def main(argv: list[str] | None = None) -> int:
     """Print the words of each code as text or JSON."""
     parser = Parser(prog="compgen-codes", description=__doc__)
@@ -43,14 +45,10 @@ def main(argv: list[str] | None = None) -> int:
 
     from compgen_fairseq.analysis.checkpoint import load
 
-    try:
-        model = load(args.checkpoint, args.data, cpu=True).model
-        if not hasattr(model.encoder, "stack"):
-            raise ValueError(f"{args.checkpoint} holds no sq_transformer model")
-        clusters = words_per_code(model)
-    except (ValueError, OSError) as error:
-        print(f"compgen-codes: {error}", file=sys.stderr)
-        return 1
+    model = load(args.checkpoint, args.data, cpu=True).model
+    if not hasattr(model.encoder, "stack"):
+        raise ValueError(f"{args.checkpoint} holds no sq_transformer model")
+    clusters = words_per_code(model)
     if args.json:
         print(json.dumps(clusters, ensure_ascii=False, indent=1))
         return 0

@@ -8,6 +8,8 @@ from dataclasses import asdict
 from functools import partial
 from typing import Any
 
+from compgen.errors import command
+from compgen.ranges import Range
 from compgen.scoring import cter
 from compgen.scoring.bleu import SCORES
 from compgen.scoring.cter_strict import StrictRules
@@ -29,6 +31,8 @@ from compgen_cli.score import (
     read_lines,
 )
 
+RESAMPLED = Range(1, 10**6, closed=True)
+SEED = Range(1, 2**32)  # sacreBLEU takes 0 for no seed
 Comparisons = tuple[Mapping[str, PairedComparison | BleuComparison], str]  # by score; signature
 
 
@@ -142,23 +146,17 @@ def describe(name: str, found: PairedComparison | BleuComparison, test: str) -> 
     return "\n".join([name, *(f"  {key:6}{text}" for key, text in rows.items())])
 
 
-def _positive(text: str) -> int:
-    number = int(text)
-    if number < 1:
-        raise argparse.ArgumentTypeError(f"{text} is not at least 1")
-    return number
-
-
+@command("compgen-compare")
 def main(argv: list[str] | None = None) -> int:
     """Print the scores, their difference and its significance; return 1 if there are none."""
     parser = Parser(prog="compgen-compare", description=__doc__)
     parser.add_argument("a", metavar="A", help="what fairseq-generate printed for one system")
     parser.add_argument("b", metavar="B", help="what it printed for another on the same sentences")
     parser.add_argument("--metric", choices=METRICS, default="exact_match")
-    parser.add_argument("--seed", type=_positive, default=12345, help="of the resamples")
+    parser.add_argument("--seed", type=SEED.whole, default=12345, help="of the resamples")
     parser.add_argument(
         "--resamples",
-        type=_positive,
+        type=RESAMPLED.whole,
         metavar="N",
         help="how many resamples or trials (default: 1000; 10000 with --test ar)",
     )
@@ -179,13 +177,9 @@ def main(argv: list[str] | None = None) -> int:
         parser.error(f"--test {args.test} is for BLEU and chrF only")
     args.resamples = args.resamples or RESAMPLES[args.test]
 
-    try:
-        a, b = read(args.a, args.expected), read(args.b, args.expected)
-        _same(a.sources, b.sources, "source", args)
-        found, stamp = METRICS[args.metric](a, b, args)
-    except ValueError as error:
-        print(f"compgen-compare: {error}", file=sys.stderr)
-        return 1
+    a, b = read(args.a, args.expected), read(args.b, args.expected)
+    _same(a.sources, b.sources, "source", args)
+    found, stamp = METRICS[args.metric](a, b, args)
     if args.json:
         scores: dict[str, Any] = {
             name: {**asdict(one), "difference": one.difference} for name, one in found.items()

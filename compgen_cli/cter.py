@@ -8,7 +8,8 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 
-from compgen.output import OutputError, write_files
+from compgen.errors import command
+from compgen.output import write_files
 from compgen.scoring import cter, cter_agreement, generate_log
 from compgen.scoring.cter import CTER, CTERError, Lexicon, Line
 from compgen.scoring.cter_strict import StrictRules
@@ -29,19 +30,16 @@ COLUMNS = ("id", "type", "source", "compound", "hypothesis", "error")
 Verdicts = Sequence[tuple[str, ...]]  # what is wrong with each line
 
 
+@command("compgen-cter")
 def main(argv: list[str] | None = None) -> int:
     """Print CTER and its signature; return 1 if the input cannot be scored."""
     args = _parser().parse_args(argv)
-    try:
-        if args.why and not args.per_line:
-            raise CTERError("--why is a column of --per-line FILE; say that, too")
-        lexicon = cter.read_lexicon(_file(args, "--lexicon"))
-        score, table, rows = (_against if args.against else _score)(args, lexicon)
-        texts = {args.per_line: rows, args.json_out: f"{json.dumps(score)}\n"}
-        write_files({path: text for path, text in texts.items() if path})
-    except (CTERError, generate_log.LogError, OutputError) as error:
-        print(f"compgen-cter: {error}", file=sys.stderr)
-        return 1
+    if args.why and not args.per_line:
+        raise CTERError("--why is a column of --per-line FILE; say that, too")
+    lexicon = cter.read_lexicon(_file(args, "--lexicon"))
+    score, table, rows = (_against if args.against else _score)(args, lexicon)
+    texts = {args.per_line: rows, args.json_out: f"{json.dumps(score)}\n"}
+    write_files({path: text for path, text in texts.items() if path})
     print(*([json.dumps(score)] if args.json else [*table, score["signature"]]), sep="\n")
     return 0
 

@@ -9,7 +9,9 @@ import logging
 import sys
 from typing import Any
 
+from compgen.errors import command
 from compgen.output import write_files
+from compgen.ranges import AT_LEAST_1
 from compgen_cli.parser import Parser
 
 
@@ -24,6 +26,7 @@ def _lines(scored: dict[str, Any]) -> list[str]:
     ]
 
 
+@command("compgen-predict")
 def main(argv: list[str] | None = None) -> int:
     """Print the scores; what can't be done ends in one sentence."""
     parser = Parser(prog="compgen-predict", description=__doc__)
@@ -34,7 +37,7 @@ def main(argv: list[str] | None = None) -> int:
     add("--label", help="score only the sentences of this class: PAWS's non-paraphrases are 0")
     add("--out", metavar="FILE", help="write label and prediction there, a line per sentence")
     text = "subwords in a batch (default: %(default)s)"
-    add("--max-tokens", type=int, default=8192, metavar="N", help=text)
+    add("--max-tokens", type=AT_LEAST_1.whole, default=8192, metavar="N", help=text)
     add("--cpu", action="store_true", help="use no GPU")
     add("--json", action="store_true", help="print JSON")
     add("--json-out", metavar="FILE", help="also write the JSON there")
@@ -44,15 +47,11 @@ def main(argv: list[str] | None = None) -> int:
 
     for chatty in ("fairseq", "compgen_fairseq"):
         logging.getLogger(chatty).setLevel(logging.ERROR)
-    try:
-        found = predict(args)
-        scored = score(found, args.subset, args.label)
-        rows = (f"{label}\t{answer}\n" for label, answer in zip(*found, strict=True))
-        texts = {args.out: "".join(rows), args.json_out: f"{json.dumps(scored)}\n"}
-        write_files({path: text for path, text in texts.items() if path})
-    except (ValueError, OSError, AssertionError) as error:
-        print(f"compgen-predict: {' '.join(str(error).split())}", file=sys.stderr)
-        return 1
+    found = predict(args)
+    scored = score(found, args.subset, args.label)
+    rows = (f"{label}\t{answer}\n" for label, answer in zip(*found, strict=True))
+    texts = {args.out: "".join(rows), args.json_out: f"{json.dumps(scored)}\n"}
+    write_files({path: text for path, text in texts.items() if path})
     print(json.dumps(scored) if args.json else "\n".join(_lines(scored)))
     return 0
 

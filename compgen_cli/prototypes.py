@@ -6,7 +6,9 @@ import logging
 import sys
 from pathlib import Path
 
+from compgen.errors import command
 from compgen.output import replacing
+from compgen.ranges import ABOVE_0, AT_LEAST_0, AT_LEAST_1
 from compgen_cli.parser import Parser
 
 logger = logging.getLogger("compgen-prototypes")
@@ -118,35 +120,32 @@ def parser() -> argparse.ArgumentParser:
         one.add_argument("--output", "-o", required=True, help="the file to write")
         one.add_argument("--subset", default="train", help="default: %(default)s")
         text = "tokens in a batch (default: %(default)s)"
-        one.add_argument("--prototype-max-tokens", type=int, default=8192, help=text)
+        one.add_argument("--prototype-max-tokens", type=AT_LEAST_1.whole, default=8192, help=text)
         one.add_argument("--cpu", action="store_true", help="use no GPU")
         one.add_argument("--force", action="store_true", help="replace the output")
         text = "which prototypes the model is to have (default: as the checkpoint says)"
         one.add_argument("--prototypes", help=text)
         text = "number of prototypes of each type (default: as the checkpoint says)"
-        one.add_argument("--prototypes-per-token", "-k", type=int, help=text)
+        one.add_argument("--prototypes-per-token", "-k", type=AT_LEAST_1.whole, help=text)
         text = "types that occur less often have none (default: as the checkpoint says)"
-        one.add_argument("--prototype-min-count", type=int, help=text)
+        one.add_argument("--prototype-min-count", type=AT_LEAST_1.whole, help=text)
         text = "the layer whose states are clustered (default: as the checkpoint says)"
         one.add_argument("--prototype-layer", help=text)
         text = "states of a type that are clustered, 0 for all (default: 256 per prototype)"
-        one.add_argument("--prototype-sample-size", type=int, help=text)
+        one.add_argument("--prototype-sample-size", type=AT_LEAST_0.whole, help=text)
         text = "GiB for all states (default: %(default)s)"
-        one.add_argument("--prototype-memory", type=float, default=8.0, help=text)
+        one.add_argument("--prototype-memory", type=ABOVE_0.number, default=8.0, help=text)
     return top
 
 
+@command("compgen-prototypes")
 def main(argv: list[str] | None = None) -> int:
     """Run a command; what can't be done ends in one sentence."""
     args = parser().parse_args(argv)
     logging.basicConfig(level=logging.INFO, format="%(message)s", stream=sys.stderr)
     for chatty in ("fairseq", "compgen.scoring"):
         logging.getLogger(chatty).setLevel(logging.WARNING)
-    try:
-        args.run(args)
-    except (ValueError, OSError) as error:
-        print(f"compgen-prototypes: {' '.join(str(error).split())}", file=sys.stderr)
-        return 1
+    args.run(args)
     return 0
 
 

@@ -4,7 +4,8 @@ import json
 import sys
 from pathlib import Path
 
-from compgen.output import OutputError, write
+from compgen.errors import command
+from compgen.output import write
 from compgen.reporting import figures
 from compgen.reporting.comparison import compare
 from compgen.reporting.curves import curves
@@ -14,6 +15,7 @@ from compgen.reporting.runs import ReportError
 from compgen_cli.parser import Parser
 
 
+@command("compgen-report")
 def main(argv: list[str] | None = None) -> int:
     """Print the tables or the JSON; return 1 if the runs cannot stand in one report."""
     parser = Parser(prog="compgen-report", description=__doc__)
@@ -52,15 +54,26 @@ def main(argv: list[str] | None = None) -> int:
         "(how many were reached) and 'signature' (how scores were counted) can be named as well",
     )
     args = parser.parse_args(argv)
-    try:
-        found = report_of(args.runs, args.allow_differences)
-        compared = compare(found, args.baseline)
-        drawn = curves(found)
-        pictures = figures.find(map(Path, args.runs), map(Path, args.figures))
-        text = page = None
-        if args.html:
-            from compgen.reporting.html import html
+    found = report_of(args.runs, args.allow_differences)
+    compared = compare(found, args.baseline)
+    drawn = curves(found)
+    pictures = figures.find(map(Path, args.runs), map(Path, args.figures))
+    text = page = None
+    if args.html:
+        from compgen.reporting.html import html
 
+        words = ["compgen-report", *(sys.argv[1:] if argv is None else argv)]
+        page = html(found, compared, drawn, pictures, words)
+    if args.json:
+        text = json.dumps(as_json(found, compared), indent=1) + "\n"
+    elif args.out or not args.html:
+        beside = Path(args.html) if args.html else None
+        folder = Path(args.out).parent if args.out else Path()
+        text = markdown(found, compared, drawn, pictures, beside, folder)
+    if page is not None:
+        write(args.html, page)
+    if text is not None and args.out:
+        write(args.out, text)
             words = ["compgen-report", *(sys.argv[1:] if argv is None else argv)]
             page = html(found, compared, drawn, pictures, words)
         if args.json:

@@ -3,14 +3,17 @@
 import argparse
 import json
 import sys
+from pathlib import Path
 
-from compgen.output import OutputError, write
+from compgen.errors import command
+from compgen.output import write
 from compgen.reporting.results import result
 from compgen.reporting.results_tables import tables
 from compgen.reporting.runs import ReportError
 from compgen_cli.parser import Parser
 
 
+@command("compgen-results")
 def main(argv: list[str] | None = None) -> int:
     """Write a result or the tables; return 1 if something cannot be read or written."""
     parser = Parser(prog="compgen-results", description=__doc__)
@@ -30,11 +33,7 @@ def main(argv: list[str] | None = None) -> int:
     all_of_them.add_argument("--out", metavar="FILE", help="write there instead of printing")
     all_of_them.set_defaults(do=_tables)
     args = parser.parse_args(argv)
-    try:
-        args.do(args)
-    except (ReportError, OutputError) as error:
-        print(f"compgen-results: {error}", file=sys.stderr)
-        return 1
+    args.do(args)
     return 0
 
 
@@ -44,6 +43,8 @@ def _write(args: argparse.Namespace) -> None:
 
 
 def _tables(args: argparse.Namespace) -> None:
+    if not Path(args.folder).is_dir():
+        raise ReportError(f"{args.folder} is no folder of results")
     text = tables(args.folder)
     if args.out:
         write(args.out, text)

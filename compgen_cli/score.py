@@ -7,7 +7,9 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+from compgen.errors import command
 from compgen.output import write
+from compgen.ranges import AT_LEAST_1
 from compgen.scoring.bleu import DETOKENIZERS, SCORES, TOKENIZERS, BleuOptions, bleu
 from compgen.scoring.cogs import LEXICAL, STRUCTURAL, cogs
 from compgen.scoring.exact_match import ExactMatch, exact_match
@@ -104,7 +106,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     """The options that say what sentences are compared with, and how BLEU is counted."""
     parser.add_argument(
         "--expected",
-        type=int,
+        type=AT_LEAST_1.whole,
         metavar="N",
         help="the number of sentences that were to be translated; by default the log says it",
     )
@@ -145,6 +147,7 @@ def bleu_signature(stamp: str, args: argparse.Namespace) -> str:
     )
 
 
+@command("compgen-score")
 def main(argv: list[str] | None = None) -> int:
     """Print the score and its signature; return 1 if the log cannot be scored."""
     parser = Parser(prog="compgen-score", description=__doc__)
@@ -160,15 +163,11 @@ def main(argv: list[str] | None = None) -> int:
     parser.add_argument("--json-out", metavar="FILE", help="also write the JSON there")
     args = parser.parse_args(argv)
 
-    try:
-        generation = read(args.log, args.expected)
-        text, numbers, stamp = METRICS[args.metric](generation, args)
-        as_json = json.dumps({"metric": args.metric, **numbers, "signature": stamp})
-        if args.json_out:
-            write(args.json_out, f"{as_json}\n")
-    except ValueError as error:
-        print(f"compgen-score: {error}", file=sys.stderr)
-        return 1
+    generation = read(args.log, args.expected)
+    text, numbers, stamp = METRICS[args.metric](generation, args)
+    as_json = json.dumps({"metric": args.metric, **numbers, "signature": stamp})
+    if args.json_out:
+        write(args.json_out, f"{as_json}\n")
     print(*([as_json] if args.json else [text, stamp]), sep="\n")
     return 0
 

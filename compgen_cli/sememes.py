@@ -4,9 +4,12 @@ import json
 import logging
 import sys
 
+from compgen.errors import command
+from compgen.ranges import AT_LEAST_1
 from compgen_cli.parser import Parser
 
 
+@command("compgen-sememes")
 def main(argv: list[str] | None = None) -> int:
     """Print the codes of most weight for each word; what can't be done ends in one sentence."""
     parser = Parser(prog="compgen-sememes", description=__doc__)
@@ -15,19 +18,26 @@ def main(argv: list[str] | None = None) -> int:
     add("data", help="the folder that prepare/pretraining.sh made")
     add("words", nargs="+", metavar="WORD", help="a word of the text")
     add("--subset", default="valid", help="where the words are looked for (default: %(default)s)")
-    add("--top", type=int, default=8, metavar="N", help="codes of a word (default: %(default)s)")
-    add("--layer", type=int, metavar="N", help="from 1 on (default: the last, of sememes)")
+    add(
+        "--top",
+        type=AT_LEAST_1.whole,
+        default=8,
+        metavar="N",
+        help="codes of a word (default: %(default)s)",
+    )
+    add(
+        "--layer",
+        type=AT_LEAST_1.whole,
+        metavar="N",
+        help="from 1 on (default: the last, of sememes)",
+    )
     add("--json", action="store_true", help="print JSON")
     args = parser.parse_args(argv)
 
     from compgen_fairseq.analysis.sememes import describe
 
     logging.getLogger("fairseq").setLevel(logging.WARNING)
-    try:
-        rows = describe(args)
-    except (ValueError, OSError) as error:
-        print(f"compgen-sememes: {' '.join(str(error).split())}", file=sys.stderr)
-        return 1
+    rows = describe(args)
     if args.json:
         print(json.dumps(rows, ensure_ascii=False, indent=1))
         return 0

@@ -4,10 +4,12 @@ import json
 import logging
 import sys
 
+from compgen.errors import command
 from compgen.output import write
 from compgen_cli.parser import Parser
 
 
+@command("compgen-similarity")
 def main(argv: list[str] | None = None) -> int:
     """Print the correlations; what can't be done ends in one sentence."""
     parser = Parser(prog="compgen-similarity", description=__doc__)
@@ -26,13 +28,9 @@ def main(argv: list[str] | None = None) -> int:
 
     for chatty in ("fairseq", "compgen_fairseq"):
         logging.getLogger(chatty).setLevel(logging.ERROR)
-    try:
-        measured = measure(args)
-        if args.json_out:
-            write(args.json_out, f"{json.dumps(measured)}\n")
-    except (ValueError, OSError) as error:
-        print(f"compgen-similarity: {' '.join(str(error).split())}", file=sys.stderr)
-        return 1
+    measured = measure(args)
+    if args.json_out:
+        write(args.json_out, f"{json.dumps(measured)}\n")
     if args.json:
         print(json.dumps(measured))
         return 0

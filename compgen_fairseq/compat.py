@@ -318,8 +318,7 @@ def _in_a_sentence(hook: Hook) -> Hook:
     @functools.wraps(hook)
     def say(kind: type[BaseException], error: BaseException, trace: TracebackType | None) -> None:
         if isinstance(error, Exception):
-            told = errors.sentence_about_output(error) or errors.sentence(error)
-            print(f"{Path(sys.argv[0]).name}: {told}", file=sys.stderr)
+            print(f"{Path(sys.argv[0]).name}: {errors.sentence(error)}", file=sys.stderr)
         else:
             hook(kind, error, trace)
 

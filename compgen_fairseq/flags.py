@@ -54,7 +54,7 @@ def generation_options(flag: str, text: str) -> dict[str, Any]:
     except (ValueError, RecursionError):
         options = None
     if not isinstance(options, dict):
-        raise ValueError(f"{flag} must be a JSON object, not {text!r}")
+        raise ValueError(f"{flag} must be a JSON object, not {text[:80]!r}")
     for name, value in options.items():
         if name not in GENERATION:
             raise ValueError(f"{flag}: {name!r} is no option of generation; beam, for example, is")
@@ -73,9 +73,10 @@ def _folders(args: Namespace) -> None:
         there = next(place for place in (path, *path.parents) if place.exists())
         if not there.is_dir():
             raise ValueError(f"--save-dir {folder}: {there} is no folder")
-    restore = getattr(args, "restore_file", "checkpoint_last.pt")
-    if restore != "checkpoint_last.pt" and "//" not in restore and not Path(restore).is_file():
-        raise ValueError(f"--restore-file {restore} is not there")
+    for name in ("restore_file", "finetune_from_model"):
+        file = getattr(args, name, None) or "checkpoint_last.pt"
+        if file != "checkpoint_last.pt" and "//" not in file and not Path(file).is_file():
+            raise ValueError(f"--{name.replace('_', '-')} {file} is not there")
 
 
 def _sizes(args: Namespace) -> None:

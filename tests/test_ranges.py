@@ -8,6 +8,7 @@ from dataclasses import fields
 from types import SimpleNamespace
 
 import pytest
+from fairseq import options
 from fairseq.dataclass import FairseqDataclass
 
 import compgen_fairseq  # noqa: F401
@@ -31,6 +32,12 @@ def test_every_number_has_a_range(kind):
         if types & {int, float}:
             assert field.name in RANGES, f"{kind.__name__}.{field.name} has no range"
             assert field.default is None or field.default in RANGES[field.name]
+
+
+def test_fairseqs_defaults_are_in_their_ranges():
+    for name in ("training", "generation", "interactive_generation", "validation"):
+        parser = getattr(options, f"get_{name}_parser")()
+        check(parser.parse_known_args([])[0])
 
 
 @pytest.mark.parametrize(

@@ -42,6 +42,7 @@ from compgen.data.prepared import (
     write_lines,
 )
 from compgen.data.publisher import collect, expected
+from compgen.ranges import SEED
 
 REPOSITORY = "https://raw.githubusercontent.com/yafuly/CoGnition/HEAD"
 TYPES = ("NP", "VP", "PP")
@@ -215,7 +216,7 @@ def main(argv: Sequence[str] | None = None) -> None:
         help="validation set: see above (valid, the default), or a random 20%% of CG-test's groups "
         "of five, which CG-test keeps (cg20), as in the SQ-Transformer paper",
     )
-    add("--seed", type=int, metavar="S", help="chooses cg20 (default: 1)")
+    add("--seed", type=SEED.whole, metavar="S", help="chooses cg20 (default: 1)")
     args = parser.parse_args(argv)
     if args.seed is not None and args.valid != "cg20":
         parser.error("--seed goes with --valid cg20")

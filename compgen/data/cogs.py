@@ -26,6 +26,7 @@ from compgen.data.prepared import (
     write_lines,
 )
 from compgen.data.publisher import collect, expected
+from compgen.ranges import SEED
 
 REPOSITORY = "https://raw.githubusercontent.com/najoungkim/COGS/HEAD"
 # SHA-256 of the publisher's files since the correction of September 2022.
@@ -89,7 +90,7 @@ def main(argv: Sequence[str] | None = None) -> None:
         help="validation set: the publisher's development set (dev, the default), or a random 20%% "
         "of the generalization set, which keeps it (gen20), as in the SQ-Transformer paper",
     )
-    parser.add_argument("--seed", type=int, metavar="S", help="chooses gen20 (default: 1)")
+    parser.add_argument("--seed", type=SEED.whole, metavar="S", help="chooses gen20 (default: 1)")
     args = parser.parse_args(argv)
     if args.seed is not None and args.valid != "gen20":
         parser.error("--seed goes with --valid gen20")

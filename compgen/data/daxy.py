@@ -19,6 +19,7 @@ from compgen.data.prepared import (
 )
 from compgen.data.publisher import at_hand, expected
 from compgen.data.scan import Pair, read_official
+from compgen.ranges import AT_LEAST_1, SEED
 
 # SHA-256 of the publisher's files.
 OFFICIAL = {
@@ -80,8 +81,14 @@ def main(argv: Sequence[str] | None = None) -> None:
         "are not the publisher's",
     )
     add = parser.add_argument
-    add("--valid-size", type=int, default=500, metavar="N", help="validation pairs (default: 500)")
-    add("--seed", type=int, default=1, metavar="S", help="chooses them (default: 1)")
+    add(
+        "--valid-size",
+        type=AT_LEAST_1.whole,
+        default=500,
+        metavar="N",
+        help="validation pairs (default: 500)",
+    )
+    add("--seed", type=SEED.whole, default=1, metavar="S", help="chooses them (default: 1)")
     args = parser.parse_args(argv)
 
     with parser.one_sentence_errors():

@@ -17,6 +17,7 @@ from collections.abc import Mapping, Sequence
 from compgen.data.packages import Package
 from compgen.data.prepared import PrepareError
 from compgen.data.sentence_sets import Example, SetParser, hold_out, prepare, table
+from compgen.ranges import AT_LEAST_1, SEED
 
 URL = "https://storage.googleapis.com/paws/english"
 WIKI = Package(
@@ -79,8 +80,13 @@ def main(argv: Sequence[str] | None = None) -> None:
     add = parser.add_argument
     text = "what to train on: pairs from Wikipedia (wiki, the default) or Quora's questions (qqp)"
     add("--corpus", choices=("wiki", "qqp"), default="wiki", help=text)
-    add("--valid-size", type=int, metavar="N", help="of qqp (default: 1000)")
-    add("--seed", type=int, metavar="S", help="chooses the validation pairs of qqp (default: 1)")
+    add("--valid-size", type=AT_LEAST_1.whole, metavar="N", help="of qqp (default: 1000)")
+    add(
+        "--seed",
+        type=SEED.whole,
+        metavar="S",
+        help="chooses the validation pairs of qqp (default: 1)",
+    )
     args = parser.parse_args(argv)
     qqp = args.corpus == "qqp"
     if not qqp and (args.valid_size is not None or args.seed is not None):

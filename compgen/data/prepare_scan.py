@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 from compgen.data import scan
 from compgen.data.prepared import Parser, Preparation, PrepareError, write_lines
+from compgen.ranges import AT_LEAST_0, AT_LEAST_1, SEED
 
 DESCRIPTION = """\
 Write a SCAN split as a fairseq data folder DEST, languages src (commands) and tgt (actions).
@@ -32,13 +33,13 @@ def main(argv: Sequence[str] | None = None) -> None:
     add = parser.add_argument
     add(
         "--augment",
-        type=int,
+        type=AT_LEAST_1.whole,
         metavar="N",
         help="addjump only: N mutated copies of each primitive (Nx primitive augmentation)",
     )
     add(
         "--atomic-copies",
-        type=int,
+        type=AT_LEAST_0.whole,
         metavar="N",
         help="with --augment: extra copies of each bare primitive (default: 1000)",
     )
@@ -50,8 +51,19 @@ def main(argv: Sequence[str] | None = None) -> None:
         "or of the training set, which loses it (train20), or the last 20%% of the lines of the "
         "official training file (last20)",
     )
-    add("--valid-size", type=int, metavar="N", help="this many validation pairs, not 20%%")
-    add("--seed", type=int, default=1, metavar="S", help="chooses the validation set (default: 1)")
+    add(
+        "--valid-size",
+        type=AT_LEAST_1.whole,
+        metavar="N",
+        help="this many validation pairs, not 20%%",
+    )
+    add(
+        "--seed",
+        type=SEED.whole,
+        default=1,
+        metavar="S",
+        help="chooses the validation set (default: 1)",
+    )
     args = parser.parse_args(argv)
     if args.augment is None and args.atomic_copies is not None:
         parser.error("--atomic-copies goes with --augment")

@@ -12,6 +12,7 @@ from collections.abc import Mapping, Sequence
 
 from compgen.data.packages import Package
 from compgen.data.sentence_sets import Example, SetParser, hold_out, prepare, table
+from compgen.ranges import AT_LEAST_1, SEED
 
 ARCHIVE = Package(
     "SST-2.zip", ("SST-2/train.tsv", "SST-2/dev.tsv"), "https://dl.fbaipublicfiles.com/glue/data"
@@ -51,8 +52,14 @@ def main(argv: Sequence[str] | None = None) -> None:
         " are downloaded if --checksums lists them)",
     )
     add = parser.add_argument
-    add("--valid-size", type=int, default=1000, metavar="N", help="lines (default: 1000)")
-    add("--seed", type=int, default=1, metavar="S", help="chooses them (default: 1)")
+    add(
+        "--valid-size",
+        type=AT_LEAST_1.whole,
+        default=1000,
+        metavar="N",
+        help="lines (default: 1000)",
+    )
+    add("--seed", type=SEED.whole, default=1, metavar="S", help="chooses them (default: 1)")
     args = parser.parse_args(argv)
 
     def subsets(lines: Mapping[str, list[str]]) -> Mapping[str, Sequence[Example]]:

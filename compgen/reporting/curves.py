@@ -94,7 +94,7 @@ def _values(log: str) -> Iterator[tuple[str, int, str, float]]:
 def _from_json(tag: str, text: str) -> dict[str, str]:
     try:
         found = json.loads(text)
-    except json.JSONDecodeError:
+    except (ValueError, RecursionError):
         return {}  # the configuration is a dictionary, too, but not JSON
     return {name.removeprefix(f"{tag}_"): value for name, value in found.items()}
 

@@ -112,15 +112,15 @@ def read_run(path: Path | str, may_differ: frozenset[str] = frozenset()) -> Run:
     try:
         sessions = record["sessions"]
         first, last = (settings(sessions[i]["settings"]) for i in (0, -1))
-        seed = int(sessions[-1]["settings"]["common"]["seed"])
+        seed = whole(sessions[-1]["settings"]["common"]["seed"])
         data = Path(str(sessions[-1]["settings"]["task"]["data"]).partition(":")[0])
-        minutes = sum(session["minutes"] for session in sessions)
-        updates = record["updates"]
+        minutes = sum(number(session["minutes"]) for session in sessions)
+        updates = whole(record["updates"])
         commands, machines = (
             "; then ".join(dict.fromkeys(tell(session) for session in sessions))
             for tell in (lambda s: s["command"], lambda s: provenance.machine(s["machine"]))
         )
-    except (LookupError, TypeError, ValueError):
+    except (LookupError, TypeError, ValueError, AttributeError):
         raise ReportError(f"{file}: it is no record of a training") from None
     option = next((n for n in differences(first, last) if not named(n, may_differ)), None)
     if option:
@@ -156,13 +156,13 @@ def read_result(file: Path) -> Run:
         run = Run(
             path=file,
             label=found["method"],
-            seed=int(found["seed"]),
+            seed=whole(found["seed"]),
             settings={"settings": found["settings"], DATA: found["data"]["fingerprint"]},
-            updates=found["updates"],
-            minutes=math.nan if found["minutes"] is None else found["minutes"],
+            updates=whole(found["updates"]),
+            minutes=math.nan if found["minutes"] is None else number(found["minutes"]),
             scores={
                 ScoreName(name, checkpoint, name.partition(" ")[0] in LOWER_IS_BETTER): Score(
-                    value["score"] if isinstance(value, dict) else value,
+                    number(value["score"] if isinstance(value, dict) else value),
                     found["signatures"][name],
                     file,
                 )
@@ -200,6 +200,20 @@ def read_runs(path: Path | str, may_differ: frozenset[str] = frozenset()) -> lis
     return [read_result(file) for file in files] or [read_run(path, may_differ)]
 
 
+def whole(value: Any) -> int:
+    """The value, if it is a whole number; a TypeError if not."""
+    if type(value) is not int:
+        raise TypeError(f"{value!r} is no whole number")
+    return value
+
+
+def number(value: Any) -> float:
+    """The value, if it is a finite number; a TypeError if not."""
+    if type(value) not in (int, float) or not math.isfinite(value):
+        raise TypeError(f"{value!r} is no number")
+    return float(value)
+
+
 def settings(configuration: dict[str, Any]) -> dict[str, Any]:
     """What of a fairseq configuration may change a score, as ``section.option`` to value.
 
@@ -213,7 +227,7 @@ def settings(configuration: dict[str, Any]) -> dict[str, Any]:
         found.update({f"{section}.{name}": options[name] for name in options if name in counted})
     workers = configuration["distributed_training"]["distributed_world_size"]
     frequency = "optimization.update_freq"
-    found[frequency] = [n * workers for n in found[frequency]]
+    found[frequency] = [whole(n) * whole(workers) for n in found[frequency]]
     for file in ("checkpoint.finetune_from_model", "task.prototype_table"):
         if found.get(file):
             found[file] = Path(found[file]).name  # its folder is another for each seed
@@ -250,10 +264,13 @@ def read_json(path: Path) -> Any:
     Raises:
         ReportError: if it cannot be read; the message names it.
     """
+    text = _text(path)
     try:
-        return json.loads(_text(path))
+        return json.loads(text)
     except json.JSONDecodeError as error:
         raise ReportError(f"{path}: not JSON ({error})") from None
+    except (ValueError, RecursionError):  # a number of thousands of digits, thousands of brackets
+        raise ReportError(f"{path}: not JSON that can be read") from None
 
 
 def _label(path: Path, seed: int) -> str:
@@ -292,14 +309,18 @@ def _scores(path: Path) -> dict[ScoreName, Score]:
             found = read_json(file)
             if not isinstance(found, dict) or "metric" not in found:
                 continue  # codes.best.json
-            metric, subset = found["metric"], file.name.partition(".")[0]
+            metric, subset = str(found["metric"]), file.name.partition(".")[0]
             about = "" if subset in ("test", metric) else f" ({subset})"
-            for number in NUMBERS.get(metric, ("score",)):
-                if found.get(number) is None:
+            for key in NUMBERS.get(metric, ("score",)):
+                if found.get(key) is None:
                     continue  # a case of COGS without sentences
-                name = metric if number == "score" else f"{metric} {number}"
-                key = ScoreName(name + about, checkpoint, metric in LOWER_IS_BETTER)
-                scores[key] = Score(float(found[number]), str(found.get("signature")), file)
+                name = metric if key == "score" else f"{metric} {key}"
+                score = ScoreName(name + about, checkpoint, metric in LOWER_IS_BETTER)
+                try:
+                    value = number(found[key])
+                except TypeError:
+                    raise ReportError(f"{file}: its {key} is no number") from None
+                scores[score] = Score(value, str(found.get("signature")), file)
     if not scores:
         raise ReportError(f"{path}: it has no scores; evaluate.sh writes them")
     return scores

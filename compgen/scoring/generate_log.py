@@ -4,8 +4,10 @@ import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
+from itertools import islice
 from pathlib import Path
 
+SHOWN = 5  # ids of a fault
 Texts = dict[str, str]  # the sentences of one id by their letter: S, T, H and D
 
 SENTENCE = re.compile(r"([STHD])-(\d+)\t(.*)")
@@ -82,13 +84,15 @@ def parse(log: Iterable[str], expected: int | None = None) -> Generation:
     if n is None:
         n = _number_translated(messages, max(found) + 1, combine=max if repeated else sum)
     faults = {
-        "missing": [i for i in range(n) if i not in found],
         "incomplete": sorted(i for i, texts in found.items() if texts.keys() != kinds),
         "repeated": repeated,
         "unexpected": sorted(i for i in found if i >= n),
     }
-    if any(faults.values()):
-        complaints = (f"{len(ids)} {fault} ({_some(ids)})" for fault, ids in faults.items() if ids)
+    complaints = [f"{len(ids)} {fault} ({_some(ids)})" for fault, ids in faults.items() if ids]
+    if missing := n - sum(i < n for i in found):  # a log may claim a number beyond all memory
+        first = list(islice((i for i in range(n) if i not in found), min(missing, SHOWN + 1)))
+        complaints.insert(0, f"{missing} missing ({_some(first)})")
+    if complaints:
         raise LogError(f"it is not one output for each of {n} sentences: {', '.join(complaints)}")
 
     def column(kind: str) -> list[str]:
@@ -126,5 +130,5 @@ def _number_translated(messages: list[str], at_least: int, combine: Callable[...
 
 def _some(ids: list[int]) -> str:
     """The first few of many ids."""
-    names = ", ".join(map(str, ids[:5]))
-    return f"id{'s' if len(ids) > 1 else ''} {names}{', ...' if len(ids) > 5 else ''}"
+    names = ", ".join(map(str, ids[:SHOWN]))
+    return f"id{'s' if len(ids) > 1 else ''} {names}{', ...' if len(ids) > SHOWN else ''}"

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from compgen.scoring.bleu import BleuOptions, plain_text
 
 BLEU_TESTS = {"bs": "paired bootstrap", "ar": "approximate randomization"}
+MOST_DRAWN = 2**28  # sentences in all resamples of sacreBLEU, which draws them at once: 2 GiB
 RESAMPLES = {"bs": 1000, "ar": 10000}  # sacreBLEU's defaults
 
 
@@ -181,6 +182,12 @@ def compare_bleu(
 
     if not len(a) == len(b) == len(references) or not references:
         raise ValueError(f"{len(a)}, {len(b)} and {len(references)} sentences are no pairs")
+    resamples = resamples or RESAMPLES[test]
+    if resamples * len(references) > MOST_DRAWN:
+        raise ValueError(
+            f"--resamples {resamples} of {len(references)} sentences don't fit into memory: "
+            f"at most {MOST_DRAWN // len(references)}"
+        )
     if seed < 1:
         raise ValueError(f"the seed must be at least 1, not {seed}")
     systems: list[tuple[str, Sequence[str]]] = [
@@ -193,7 +200,7 @@ def compare_bleu(
             {options.score: options.metric()},
             [plain_text(references, options)],
             test_type=test,
-            n_samples=resamples or RESAMPLES[test],
+            n_samples=resamples,
         )
         signatures, scores = paired()
     (name,) = signatures

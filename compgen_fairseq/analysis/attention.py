@@ -10,6 +10,7 @@ import torch
 from fairseq import utils
 from torch import Tensor
 
+from compgen.ranges import AT_LEAST_0, AT_LEAST_1, SEED
 from compgen_fairseq.analysis import AnalysisError, agreement, checkpoint, figure, heatmaps
 from compgen_fairseq.analysis.agreement import DEFINITIONS, Agreement
 from compgen_fairseq.analysis.attention_maps import SIDES, START, attention_maps, translator
@@ -25,6 +26,7 @@ from compgen_fairseq.analysis.tables import write_csv, write_json
 from compgen_fairseq.analysis.vocabulary import index, quantizer_of, type_codes
 
 BATCH = 64  # pairs
+MOST_WORDS = 200  # in a picture
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -42,12 +44,17 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "its reference, else only the encoder is shown",
     )
     shown.add_argument(
-        "--id", action="append", default=[], type=int, metavar="N", help="its number in the subset"
+        "--id",
+        action="append",
+        default=[],
+        type=AT_LEAST_0.whole,
+        metavar="N",
+        help="its number in the subset",
     )
     pairs = parser.add_argument_group("what is measured: pairs; one of them is drawn by default")
     pairs.add_argument(
         "--pairs",
-        type=int,
+        type=AT_LEAST_1.whole,
         metavar="N",
         help="draw N pairs of sentences whose words have the same sequence of codes",
     )
@@ -63,7 +70,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="lines of a source word, a tab and its class, instead of codes; targets are then "
         "compared where they are of the same length",
     )
-    pairs.add_argument("--seed", type=int, default=1, help="of the pairs (default: %(default)s)")
+    pairs.add_argument(
+        "--seed", type=SEED.whole, default=1, help="of the pairs (default: %(default)s)"
+    )
 
 
 @dataclass(frozen=True)
@@ -85,8 +94,9 @@ def run(args: argparse.Namespace) -> list[Path]:
         raise AnalysisError("choose one: --pairs or --pairs-from, --codes or --classes")
     if (args.codes or args.classes) and args.pairs is None:
         raise AnalysisError("--codes and --classes say which pairs to draw: say --pairs N, too")
-    if args.pairs is not None and args.pairs < 1:
-        raise AnalysisError(f"--pairs {args.pairs}: say at least 1")
+    for text in args.sentence:
+        if (words := len(text.split())) > MOST_WORDS:
+            raise AnalysisError(f"--sentence has {words} words: at most {MOST_WORDS} can be drawn")
     if len(args.sentence) + len(args.id) > 2:
         raise AnalysisError("at most two sentences are drawn side by side")
     if not (ways or args.sentence or args.id):

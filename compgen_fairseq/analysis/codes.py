@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 
+from compgen.ranges import AT_LEAST_1, SEED
 from compgen_fairseq.analysis import AnalysisError, checkpoint, figure, tables, vocabulary
 from compgen_fairseq.analysis.tags import read_tags, scan_tags
 
@@ -30,9 +31,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     text = "parts of speech, a line of word TAB tag each; 'scan' for those of SCAN's grammar"
     parser.add_argument("--tags", metavar="FILE", help=text)
     text = "words of each code in the picture (default: %(default)s)"
-    parser.add_argument("--top-words", type=int, default=6, metavar="N", help=text)
+    parser.add_argument("--top-words", type=AT_LEAST_1.whole, default=6, metavar="N", help=text)
     text = "of the folds of the probe (default: %(default)s)"
-    parser.add_argument("--seed", type=int, default=1, help=text)
+    parser.add_argument("--seed", type=SEED.whole, default=1, help=text)
 
 
 def run(args: argparse.Namespace) -> list[Path]:

@@ -10,6 +10,7 @@ import torch
 from sklearn.feature_extraction.text import ENGLISH_STOP_WORDS
 from torch import Tensor
 
+from compgen.ranges import AT_LEAST_1
 from compgen_fairseq.analysis import AnalysisError, checkpoint, figure
 from compgen_fairseq.analysis.attention_maps import attention_maps, translator
 from compgen_fairseq.analysis.checkpoint import Loaded
@@ -32,17 +33,22 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     add(
         "--top",
-        type=int,
+        type=AT_LEAST_1.whole,
         default=10,
         metavar="N",
         help="without --words: the N most frequent ones with a letter that are no English stop "
         "words (default: %(default)s)",
     )
     add("--subset", default="test", help="default: %(default)s")
-    add("--max-tokens", type=int, default=8192, help="of a batch (default: %(default)s)")
+    add(
+        "--max-tokens",
+        type=AT_LEAST_1.whole,
+        default=8192,
+        help="of a batch (default: %(default)s)",
+    )
     add(
         "--layer",
-        type=int,
+        type=AT_LEAST_1.whole,
         metavar="L",
         help="the decoder's layer whose attention, mean over its heads, is the alignment; the "
         "first is 1 (default: the last)",

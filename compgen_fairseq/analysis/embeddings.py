@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 
+from compgen.ranges import AT_LEAST_0, AT_LEAST_1, SEED
 from compgen_fairseq.analysis import AnalysisError, checkpoint, figure, tables, vocabulary
 from compgen_fairseq.analysis.checkpoint import Loaded
 from compgen_fairseq.analysis.projection import Projection, tsne
@@ -28,16 +29,18 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     text = "which, of an encoder or decoder with several embeddings (default: its first)"
     parser.add_argument("--embedding", metavar="NAME", help=text)
     parser.add_argument("--words", nargs="+", metavar="WORD", help="only these words")
-    parser.add_argument("--top", type=int, metavar="N", help="only the N most frequent words")
+    parser.add_argument(
+        "--top", type=AT_LEAST_1.whole, metavar="N", help="only the N most frequent words"
+    )
     text = "colour by N k-means clusters (default: by code; without codes 8 clusters)"
-    parser.add_argument("--clusters", type=int, metavar="N", help=text)
+    parser.add_argument("--clusters", type=AT_LEAST_1.whole, metavar="N", help=text)
     text = "label at most the N most frequent words (default: %(default)s)"
-    parser.add_argument("--labels", type=int, default=150, metavar="N", help=text)
+    parser.add_argument("--labels", type=AT_LEAST_0.whole, default=150, metavar="N", help=text)
     text = "neighbours of each word in the table (default: %(default)s)"
-    parser.add_argument("--neighbours", type=int, default=10, metavar="N", help=text)
+    parser.add_argument("--neighbours", type=AT_LEAST_1.whole, default=10, metavar="N", help=text)
     text = "of t-SNE (default: 30, of few words a third of their number)"
-    parser.add_argument("--perplexity", type=float, help=text)
-    parser.add_argument("--seed", type=int, default=1, help="default: %(default)s")
+    parser.add_argument("--perplexity", type=AT_LEAST_1.number, help=text)
+    parser.add_argument("--seed", type=SEED.whole, default=1, help="default: %(default)s")
 
 
 def run(args: argparse.Namespace) -> list[Path]:

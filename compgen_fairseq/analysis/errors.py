@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from compgen.ranges import SEED, Range
 from compgen.scoring import cter
 from compgen.scoring.cogs import CASES, IN_DISTRIBUTION
 from compgen.scoring.generate_log import Generation, LogError, read
@@ -48,8 +49,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "reference and source",
     )
     add("--subset", default="test", help="that was translated (default: %(default)s)")
-    add("--resamples", type=int, default=1000, help="of the bootstrap (default: %(default)s)")
-    add("--seed", type=int, default=1, help="of the bootstrap (default: %(default)s)")
+    add(
+        "--resamples",
+        type=Range(1, 10**6, closed=True).whole,
+        default=1000,
+        help="of the bootstrap (default: %(default)s)",
+    )
+    add("--seed", type=SEED.whole, default=1, help="of the bootstrap (default: %(default)s)")
 
 
 @dataclass(frozen=True)

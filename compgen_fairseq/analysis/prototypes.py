@@ -14,6 +14,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from fairseq.models.transformer import TransformerModelBase
 
+from compgen.ranges import AT_LEAST_0, AT_LEAST_1, SEED
 from compgen_fairseq.analysis import AnalysisError, checkpoint, figure, tables, vocabulary
 from compgen_fairseq.analysis.checkpoint import Loaded
 from compgen_fairseq.analysis.projection import tsne
@@ -46,17 +47,17 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "first that matches counts (may be repeated)",
     )
     text = "words on either side that REGEX sees (default: the whole sentence)"
-    parser.add_argument("--window", type=int, metavar="N", help=text)
+    parser.add_argument("--window", type=AT_LEAST_0.whole, metavar="N", help=text)
     parser.add_argument("--subset", default="train", help="default: %(default)s")
     text = "the most states (default: %(default)s)"
-    parser.add_argument("--most", type=int, default=2000, metavar="N", help=text)
+    parser.add_argument("--most", type=AT_LEAST_1.whole, default=2000, metavar="N", help=text)
     text = "k-means centres where the model has no prototypes of the word (default: %(default)s)"
-    parser.add_argument("--centres", type=int, default=3, metavar="K", help=text)
+    parser.add_argument("--centres", type=AT_LEAST_1.whole, default=3, metavar="K", help=text)
     text = "of t-SNE (default: 30, of few states a third of their number)"
-    parser.add_argument("--perplexity", type=float, help=text)
-    parser.add_argument("--seed", type=int, default=1, help="default: %(default)s")
+    parser.add_argument("--perplexity", type=AT_LEAST_1.number, help=text)
+    parser.add_argument("--seed", type=SEED.whole, default=1, help="default: %(default)s")
     text = "tokens in a batch (default: %(default)s)"
-    parser.add_argument("--max-tokens", type=int, default=8192, metavar="N", help=text)
+    parser.add_argument("--max-tokens", type=AT_LEAST_1.whole, default=8192, metavar="N", help=text)
 
 
 def context(text: str) -> Context:

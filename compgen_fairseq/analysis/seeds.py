@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from compgen.ranges import Range
 from compgen.reporting.report import Report, Summary, report_of
 from compgen.reporting.runs import CHECKPOINTS, ScoreName
 from compgen_fairseq.analysis import AnalysisError, figure
@@ -26,7 +27,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         default=CHECKPOINTS[0],
         help="the chosen one or the last (default: %(default)s)",
     )
-    add("--bins", type=int, default=20, help="of the axis from 0 to 100 (default: %(default)s)")
+    add(
+        "--bins",
+        type=Range(1, 1000, closed=True).whole,
+        default=20,
+        help="of the axis from 0 to 100 (default: %(default)s)",
+    )
     add("--title", help="above the picture")
     add(
         "--allow-differences",

@@ -1,0 +1,253 @@
+"""Whatever is wrong, a command ends in one sentence that names it, and leaves nothing behind."""
+
+import json
+import os
+import shutil
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+from bad_inputs import TRAIN, Case, cases
+from in_process import PLUGIN, call
+
+from compgen.output import write
+
+CASES = list(cases())
+
+
+@pytest.fixture(scope="module")
+def world(tmp_path_factory) -> Path:
+    """Small data, a checkpoint, logs and runs: whole ones, and what can be wrong with them."""
+    root = tmp_path_factory.mktemp("world")
+    (root / "folder").mkdir()
+    (root / "plugin").symlink_to(PLUGIN)
+    (root / "text").write_text("hello\n")
+    (root / "binary").write_bytes(bytes(range(256)))
+    _data(root)
+    flags = [*_words(root, TRAIN), "--no-epoch-checkpoints", "--save-dir", str(root / "sq")]
+    trained = call("fairseq-train", flags[1:])
+    assert trained.status == 0, trained.err
+    (root / "sq" / "checkpoint_last.pt").rename(root / "sq.pt")
+    _checkpoints(root)
+    _logs(root / "logs")
+    _runs(root / "runs")
+    return root
+
+
+def _words(root: Path, line: str) -> list[str]:
+    return [_placed(root, word) for word in line.split()]
+
+
+def _placed(root: Path, word: str) -> str:
+    return str(PLUGIN) if word == "@plugin" else word.replace("@", f"{root}/", word[:1] == "@")
+
+
+def _data(root: Path) -> None:
+    """``data``, and copies of it in ``broken`` with one thing wrong each."""
+    for part, n in (("train", 30), ("valid", 9), ("test", 9)):
+        lines = [
+            " ".join("wif dax lug zup blick".split()[i % 3 : 1 + i % 5]) or "wif" for i in range(n)
+        ]
+        (root / f"{part}.src").write_text("".join(f"{line}\n" for line in lines))
+        (root / f"{part}.tgt").write_text("".join(f"{line.upper()}\n" for line in lines))
+    prefixes = [f"--{part}pref={root / part}" for part in ("train", "valid", "test")]
+    data = root / "data"
+    call("fairseq-preprocess", ["-s", "src", "-t", "tgt", *prefixes, "--destdir", str(data)])
+    (root / "broken" / "empty").mkdir(parents=True)
+
+    def change(
+        name: str, *files: str, content: bytes | None = None, keep: int = 0, more: bytes = b""
+    ) -> None:
+        folder = root / "broken" / name
+        shutil.copytree(data, folder)
+        for file in files:
+            path = folder / file
+            whole = path.read_bytes()
+            path.unlink()
+            if content is not None or keep or more:
+                path.write_bytes((whole[:keep] if keep else content or whole) + more)
+
+    def everywhere(side: str, kind: str) -> list[str]:
+        return [f"{part}.src-tgt.{side}.{kind}" for part in ("train", "valid", "test")]
+
+    dictionary = (data / "dict.src.txt").read_bytes()
+    change("no-dictionary", "dict.src.txt")
+    change("binary-dictionary", "dict.src.txt", content=bytes(range(128, 256)))
+    change("twice-dictionary", "dict.src.txt", more=dictionary)
+    change("uncounted-dictionary", "dict.tgt.txt", content=b"WIF\nDAX\n")
+    change("small-dictionary", "dict.src.txt", content=dictionary.splitlines(True)[0])
+    change("empty-dictionary", "dict.tgt.txt", content=b"", more=b"\n" * 0 + b"")
+    (root / "broken" / "empty-dictionary" / "dict.tgt.txt").write_bytes(b"")
+    change("empty-index", *everywhere("src", "idx"), keep=1)
+    change("half-index", *everywhere("tgt", "idx"), keep=50)
+    change("foreign-index", *everywhere("src", "idx"), content=b"hello" * 20)
+    change("long-index", *everywhere("src", "idx"), more=b"more")
+    change("no-binary", *everywhere("src", "bin"))
+    change("half-binary", *everywhere("src", "bin"), keep=10)
+    change("long-binary", *everywhere("tgt", "bin"), more=b"more")
+    change("empty-binary", *everywhere("tgt", "bin"), keep=1)
+
+
+class Foreign:
+    """Unpickled without care, this makes a folder."""
+
+    def __reduce__(self):
+        return os.mkdir, ("/tmp/executed",)
+
+
+def _checkpoints(root: Path) -> None:
+    folder = root / "checkpoints"
+    (folder / "folder.pt").mkdir(parents=True)
+    whole = (root / "sq.pt").read_bytes()
+    (folder / "half.pt").write_bytes(whole[: len(whole) // 2])
+    (folder / "empty.pt").write_bytes(b"")
+    (folder / "text.pt").write_text("hello\n")
+    torch.save([1, 2], folder / "list.pt")
+    torch.save({"model": {}, "cfg": Foreign()}, folder / "code.pt")
+    np.savez(folder / "zip", np.zeros(3))
+    (folder / "zip.npz").rename(folder / "zip.pt")
+
+
+SENTENCE = "S-{0}\tjump\nT-{0}\tJUMP\nH-{0}\t-0.1\tJUMP\nD-{0}\t-0.1\tJUMP\nP-{0}\t-0.1\n"
+END = "Translated {} sentences (9 tokens) in 0.1s\nGenerate test with beam=5: BLEU4 = 0\n"
+
+
+def _logs(folder: Path) -> None:
+    (folder / "folder").mkdir(parents=True)
+    three = [SENTENCE.format(i) for i in range(3)]
+    texts = {
+        "whole": "".join(three) + END.format(3),
+        "other": "".join(three).replace("jump", "walk") + END.format(3),
+        "empty": "",
+        "text": "hello\n",
+        "cut": "".join(three) + END.format(3).rstrip("\n"),
+        "no-end": "".join(three),
+        "missing": "".join(three[:2]) + END.format(3),
+        "twice": "".join([*three, three[0]]) + END.format(3),
+        "claims": "".join(three) + END.format(10**12),
+        "far-id": "".join(three) + SENTENCE.format(10**12) + END.format(4),
+        "no-hypothesis": "".join(three[:2]) + "S-2\tjump\nT-2\tJUMP\n" + END.format(3),
+    }
+    for name, text in texts.items():
+        (folder / name).write_text(text)
+    (folder / "binary").write_bytes(b"S-0\t\xff\xfe\n")
+
+
+def _runs(folder: Path) -> None:
+    """Folders of evaluated runs, by what is wrong in them."""
+    sections = {
+        "common": {"seed": 1},
+        "distributed_training": {"distributed_world_size": 1},
+        "optimization": {"update_freq": [1]},
+        "task": {"data": "none"},
+    }
+    machine = {"cpu": "a CPU", "cores": 2, "threads": "1", "gpus": [], "processes": 1}
+    session = {"minutes": 2.0, "command": "fairseq-train", "machine": machine}
+    deep = "[" * 100_000
+    score = {"metric": "exact_match", "score": 50.0, "signature": "m"}
+
+    def run(
+        name: str,
+        record: str | None = None,
+        data: str | None = '{"sha256": {"a": "b"}}',
+        scored: str | bytes | None = json.dumps(score),
+        minutes: object = 2.0,
+        updates: object = 9,
+        **options: dict[str, object],
+    ) -> None:
+        path = folder / f"{name}.1"
+        path.mkdir(parents=True)
+        changed = {**session, "minutes": minutes, "settings": {**sections, **options}}
+        whole = json.dumps({"updates": updates, "sessions": [changed]})
+        (path / "train.log").write_text("")
+        (path / "RUN.json").write_text(whole if record is None else record)
+        if data is not None:
+            (path / "PREPARED.json").write_text(data)
+        if scored is not None:
+            (path / "test.best.json").write_bytes(
+                scored.encode() if isinstance(scored, str) else scored
+            )
+
+    (folder / "empty.1").mkdir(parents=True)
+    run("whole")
+    for name, record in {"text": "hello", "deep": deep, "list": "[1]", "empty": "{}"}.items():
+        run(f"record-{name}", record=record)
+    run("seed-text", common={"seed": "one"})
+    run("seed-list", common={"seed": [1]})
+    run("updates-text", updates="many")
+    run("updates-none", updates=None)
+    run("frequency-text", optimization={"update_freq": ["x"]})
+    run("frequency-number", optimization={"update_freq": 4})
+    run("workers-text", distributed_training={"distributed_world_size": "two"})
+    run("minutes-text", minutes="long")
+    run("minutes-nan", minutes=float("nan"))
+    run("no-data", data=None)
+    run("data-text", data="hello")
+    run("data-empty", data="{}")
+    run("no-scores", scored=None)
+    values = {
+        "text": "high",
+        "nan": float("nan"),
+        "infinite": float("inf"),
+        "list": [1],
+        "bool": True,
+    }
+    for name, value in values.items():
+        run(f"score-{name}", scored=json.dumps({**score, "score": value}))
+    run("score-deep", scored=deep)
+    run("score-huge", scored=json.dumps(score).replace("50.0", "5" * 10_000))
+    run("score-binary", scored=b"\xff\xfe")
+
+
+def test_there_are_many_cases():
+    assert len(set(CASES)) == len(CASES) >= 300
+
+
+def shown(case: Case) -> str:
+    return " ".join([case.command, *(word for word in case.words[-4:])])[:90]
+
+
+@pytest.mark.parametrize("case", CASES, ids=shown)
+def test_a_command_ends_in_a_sentence(case, world, monkeypatch):
+    shutil.rmtree(out := world / "out", ignore_errors=True)
+    monkeypatch.delenv("COMPGEN_DATA", raising=False)
+    monkeypatch.delenv("COMPGEN_TRACEBACK", raising=False)
+    said = call(case.command, [_placed(world, word) for word in case.words], case.stdin)
+    line = said.last_line
+    assert said.status in (1, 2), (said.out + said.err)[-2000:]
+    assert line.startswith(case.command) and len(line) < 5000, line
+    assert "Traceback" not in said.err and "COMPGEN_TRACEBACK" not in line, said.err[-2000:]
+    for name in case.names:
+        assert _placed(world, name) in line, f"{name} is not in: {line}"
+    left = [path for path in out.rglob("*") if path.is_file()]
+    shutil.rmtree(out, ignore_errors=True)
+    assert not left and not Path("/tmp/executed").exists()
+
+
+@pytest.mark.parametrize("command", ["compgen-score", "compgen-compare"])
+def test_full_standard_output(command, world, capfd):
+    """As ``command ... > /dev/full``."""
+    log = str(world / "logs" / "whole")
+    logs = [log] if command == "compgen-score" else [log, log]
+    assert in_subprocess(command, *logs, redirect="> /dev/full") == (
+        1,
+        f"{command}: standard output: No space left on device\n",
+    )
+
+
+def test_a_reader_that_goes_away_is_no_error(world):
+    """As ``command ... | head``: quiet, with the status of a command that SIGPIPE ended."""
+    write(world / "many", "".join(SENTENCE.format(i) for i in range(1)) + END.format(1))
+    log = str(world / "many")
+    assert in_subprocess("compgen-score", log, redirect="| true; exit ${PIPESTATUS[0]}")[1] == ""
+
+
+def in_subprocess(command: str, *words: str, redirect: str) -> tuple[int, str]:
+    import subprocess
+    import sys
+
+    module = command.replace("compgen-", "compgen_cli.")
+    line = " ".join([sys.executable, "-m", module, *words, redirect])
+    done = subprocess.run(["bash", "-c", line], stderr=subprocess.PIPE, text=True, check=False)
+    return done.returncode, done.stderr

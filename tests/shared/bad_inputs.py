@@ -1,0 +1,386 @@
+"""The table of bad inputs: a command, its words, and what the sentence it ends in must name.
+
+A word that begins with ``@`` is a file or folder of the small world of
+:mod:`tests.cli.test_bad_inputs`.
+"""
+
+from collections.abc import Iterator
+from typing import NamedTuple
+
+
+class Case(NamedTuple):
+    """A command that must refuse what it is given.
+
+    Args:
+        command: ``compgen-score``.
+        words: what follows it.
+        names: what the last line must hold.
+        stdin: what it reads on standard input.
+    """
+
+    command: str
+    words: tuple[str, ...]
+    names: tuple[str, ...]
+    stdin: bytes = b""
+
+
+def case(line: str, *names: str, stdin: bytes = b"") -> Case:
+    """A case of a command line without blanks in its words."""
+    command, *words = line.split()
+    return Case(command, tuple(words), names, stdin)
+
+
+#: fairseq-train on the small data; later flags win.
+ANY = (
+    "fairseq-train @data --user-dir @plugin --cpu --task compgen_translation --optimizer adam "
+    "--max-tokens 200 --max-update 1 --save-dir @out"
+)
+TRAIN = (
+    f"{ANY} --arch sq_transformer --criterion structural_cross_entropy --encoder-layers 1 "
+    "--decoder-layers 1 --encoder-embed-dim 16 --encoder-ffn-embed-dim 16 "
+    "--decoder-ffn-embed-dim 16 --encoder-attention-heads 2 --decoder-attention-heads 2 "
+    "--source-codes 4 --target-codes 4"
+)
+GENERATE = "fairseq-generate @data --user-dir @plugin --cpu"
+
+#: flags of fairseq-train, with numbers that make no sense
+NUMBERS = {
+    "encoder-layers": "0 -1",
+    "decoder-layers": "0 -3",
+    "encoder-embed-dim": "0 -16 15",
+    "encoder-ffn-embed-dim": "0",
+    "decoder-ffn-embed-dim": "-1",
+    "encoder-attention-heads": "0 3 -2",
+    "decoder-attention-heads": "0",
+    "dropout": "2 -0.1 1 nan inf",
+    "attention-dropout": "1.5",
+    "activation-dropout": "-1",
+    "max-source-positions": "0",
+    "max-target-positions": "-5",
+    "encoder-predictor-layers": "-1 0",
+    "decoder-predictor-layers": "-1",
+    "source-codes": "0 1 -4",
+    "target-codes": "1",
+    "max-tokens": "0 -1 abc 1.5",
+    "batch-size": "0 -8",
+    "max-tokens-valid": "-1",
+    "batch-size-valid": "0",
+    "update-freq": "0 -1 [1,0]",
+    "lr": "-1 [0.1,-0.1] x",
+    "seed": "-1 4294967296 x",
+    "clip-norm": "-1 nan",
+    "label-smoothing": "1 -0.1",
+    "max-epoch": "-1",
+    "max-update": "-5 many",
+    "save-interval": "0",
+    "save-interval-updates": "-1",
+    "validate-interval": "0",
+    "log-interval": "0",
+    "num-workers": "-1",
+    "weight-decay": "-0.1",
+    "adam-betas": "x (0.9) (0.9,1.5)",
+    "distributed-world-size": "0",
+    "mmi-entropy": "-1",
+    "srl-mse": "-2",
+    "encoder-commitment": "-1 nan",
+    "prototype-stage1-epochs": "-1 x",
+    "prototype-max-tokens": "0 -1",
+    "prototype-memory": "0 -8",
+    "prototype-sample-size": "-1",
+    "patience": "x",
+}
+OTHER_MODELS = {
+    "--arch proto_transformer --criterion label_smoothed_cross_entropy": {
+        "prototypes-per-token": "0 -3",
+        "prototype-min-count": "0",
+        "encoder-layers": "0",
+    },
+    "--arch cat_transformer --criterion composition_cross_entropy": {
+        "codes": "1 0 -5",
+        "reconstruction": "-1",
+        "reconstruction-beta": "1 -0.1",
+        "sparsity": "-0.01",
+    },
+    "--arch syntactic_attention --criterion cross_entropy": {
+        "encoder-hidden-size": "0 -1",
+        "semantic-dim": "0",
+        "semantic-dropout": "1",
+        "hidden-dropout": "-1 2",
+        "decoder-layers": "0",
+    },
+    "--arch cat --criterion cat_pretraining --task cat_pretraining": {
+        "codes": "1",
+        "sememe-codes": "-1",
+        "pooler-dropout": "1",
+        "max-positions": "0",
+        "mask-prob": "1.5 -0.1 nan",
+        "tokens-per-sample": "0 -1",
+        "nuance": "-1",
+        "guided-decomposition": "-1",
+    },
+}
+MIXED = {
+    f"--arch {arch} --criterion {criterion}": (f"--criterion {criterion}", arch)
+    for arch, criterion in (
+        ("cat_transformer", "structural_cross_entropy"),
+        ("syntactic_attention", "structural_cross_entropy"),
+        ("syntactic_attention", "composition_cross_entropy"),
+        ("proto_transformer", "composition_cross_entropy"),
+        ("transformer", "cat_pretraining"),
+    )
+}
+COMBINATIONS = {
+    "--arch none": ("--arch",),
+    "--task none": ("--task",),
+    "--criterion none": ("--criterion",),
+    "--criterion composition_cross_entropy": ("--criterion", "cat_transformer"),
+    "--criterion cat_pretraining": ("--criterion", "--arch cat"),
+    "--best-checkpoint-metric exact_match": ("--best-checkpoint-metric", "--eval-exact-match"),
+    "--best-checkpoint-metric cter_instance": ("--best-checkpoint-metric", "--eval-cter"),
+    "--best-checkpoint-metric bleu": ("--best-checkpoint-metric", "--eval-bleu"),
+    "--save-dir @text/below": ("--save-dir", "@text"),
+    "--save-dir @text": ("--save-dir", "@text"),
+    "--restore-file @none.pt": ("--restore-file", "@none.pt"),
+    "--restore-file @checkpoints/text.pt": ("@checkpoints/text.pt",),
+    "--restore-file @checkpoints/half.pt": ("@checkpoints/half.pt",),
+    "--finetune-from-model @none.pt": ("@none.pt",),
+    "--finetune-from-model @checkpoints/empty.pt": ("@checkpoints/empty.pt",),
+    "--valid-subset none": ("@data", "'none'"),
+    "--train-subset none": ("@data", "'none'"),
+    "--eval-cter": ("--eval-cter", "@data/cter"),
+    "--attention plain --quantizer sovq --mmi none": ("--mmi",),
+    "--attention sal --quantizer none": ("--attention", "--quantizer"),
+    "--attention none": ("--attention",),
+    '--eval-exact-match-args {"baem":4}': ("--eval-exact-match-args", "baem"),
+    '--eval-exact-match-args {"beam":0}': ("--eval-exact-match-args", "beam"),
+    '--eval-exact-match-args {"beam":"4"}': ("--eval-exact-match-args", "beam"),
+    '--eval-exact-match-args {"lenpen":NaN}': ("--eval-exact-match-args", "lenpen"),
+    "--eval-exact-match-args 4": ("--eval-exact-match-args", "JSON"),
+    "--eval-exact-match-args {": ("--eval-exact-match-args", "JSON"),
+    f"--eval-exact-match-args {'[' * 5000}": ("--eval-exact-match-args", "JSON"),
+    '--eval-cter-args {"max_len_b":-1}': ("--eval-cter-args", "max-len-b"),
+    '--eval-bleu-args {"beams":1}': ("--eval-bleu-args", "beams"),
+    "--repeated-pairs apart": ("--repeated-pairs",),
+    "--prototype-restart": ("--prototype-restart", "--arch proto_transformer"),
+    "--prototypes one-pass": ("--prototypes",),
+    "--no-such-flag": ("--no-such-flag",),
+    "--source-lang none --target-lang tgt": ("dict.none.txt",),
+}
+
+#: a part of the small data that is broken, and the file that must be named
+BROKEN_DATA = {
+    "missing": "",
+    "empty": "",
+    "no-dictionary": "dict.src.txt",
+    "binary-dictionary": "dict.src.txt",
+    "twice-dictionary": "dict.src.txt",
+    "uncounted-dictionary": "dict.tgt.txt",
+    "small-dictionary": "src.bin",
+    "empty-dictionary": "tgt.bin",
+    "empty-index": "src.idx",
+    "half-index": "tgt.idx",
+    "foreign-index": "src.idx",
+    "long-index": "src.idx",
+    "no-binary": "subset",
+    "half-binary": "src.bin",
+    "long-binary": "tgt.bin",
+    "empty-binary": "tgt.bin",
+}
+#: what is no checkpoint, or none that is to be loaded
+BROKEN_CHECKPOINTS = ("none", "empty", "half", "text", "list", "folder", "code", "zip")
+READERS = (
+    *("compgen-codes @X @data", "compgen-predict @X @data", "compgen-sememes @X @data word"),
+    "compgen-similarity @X @data",
+    *("compgen-prototypes show @X @data", "compgen-prototypes extract @X @data -o @out"),
+    "compgen-prototypes states @X @data wif -o @out",
+    "compgen-analyze codes @X @data --out @out",
+    "compgen-analyze embeddings @X @data --out @out",
+    "compgen-analyze attention @X @data --id 0 --out @out",
+    "compgen-analyze prototypes @X @data wif --out @out",
+    *(f"{GENERATE} --path @X", f"{GENERATE} --path @X --scoring exact_match"),
+    "fairseq-interactive @data --user-dir @plugin --cpu --task compgen_translation --path @X",
+    "fairseq-validate @data --user-dir @plugin --cpu --task compgen_translation --batch-size 4 "
+    "--path @X",
+)
+COMMAND_NUMBERS = {
+    "compgen-score @logs/whole": {"expected": "0 -1 x"},
+    "compgen-compare @logs/whole @logs/whole": {
+        "resamples": "0 -1 1000000000000 x",
+        "seed": "0 -1 x",
+        "expected": "0",
+    },
+    "compgen-predict @sq.pt @data": {"max-tokens": "0 -1"},
+    "compgen-sememes @sq.pt @data word": {"top": "-1 0", "layer": "0 -1 x"},
+    "compgen-prototypes extract @sq.pt @data -o @out": {
+        "prototype-max-tokens": "0 -1",
+        "prototypes-per-token": "0 x",
+        "prototype-min-count": "0",
+        "prototype-sample-size": "-1",
+        "prototype-memory": "0 nan",
+    },
+    "compgen-analyze embeddings @sq.pt @data --out @out": {
+        "top": "-1 0",
+        "neighbours": "0 -1",
+        "clusters": "0",
+        "labels": "-1",
+        "perplexity": "0 nan",
+        "seed": "-1",
+    },
+    "compgen-analyze codes @sq.pt @data --out @out": {"top-words": "0", "seed": "-1"},
+    "compgen-analyze attention @sq.pt @data --out @out": {"id": "-1 x", "pairs": "0 -2"},
+    "compgen-analyze prototypes @sq.pt @data wif --out @out": {
+        "window": "-1",
+        "most": "0",
+        "centres": "0",
+        "max-tokens": "0",
+    },
+    "compgen-analyze consistency @sq.pt @data --out @out": {"top": "0", "layer": "0"},
+    "compgen-analyze errors @runs/whole.1 --out @out": {"resamples": "0 1000000000000"},
+    "compgen-analyze seeds @runs/whole.1 --out @out": {"bins": "0 1000000000000"},
+    f"{GENERATE} --path @sq.pt": {
+        "beam": "0 -1",
+        "nbest": "0 9",
+        "max-len-b": "-1",
+        "max-tokens": "-1",
+        "batch-size": "0",
+        "temperature": "0 -1",
+        "lenpen": "nan",
+        "num-shards": "0",
+        "shard-id": "1 -1",
+    },
+}
+#: logs that can't be scored, and what is said of them
+LOGS = {
+    "none": "No such file",
+    "empty": "no sentences",
+    "folder": "Is a directory",
+    "binary": "UTF-8",
+    "cut": "cut short",
+    "no-end": "--expected",
+    "missing": "1 missing (id 2)",
+    "twice": "1 repeated (id 0)",
+    "claims": "of 1000000000000 sentences",
+    "far-id": "of 1000000000001 sentences",
+    "no-hypothesis": "incomplete",
+    "text": "no sentences",
+}
+#: runs that can't be reported, and what is said of them
+RUNS = {
+    "none": "RUN.json",
+    "empty": "RUN.json",
+    "record-text": "not JSON",
+    "record-deep": "not JSON",
+    "record-list": "no record",
+    "record-empty": "no record",
+    "seed-text": "no record",
+    "seed-list": "no record",
+    "updates-text": "no record",
+    "updates-none": "no record",
+    "frequency-text": "no record",
+    "frequency-number": "no record",
+    "workers-text": "no record",
+    "minutes-text": "no record",
+    "minutes-nan": "no record",
+    "no-data": "no result",
+    "data-text": "not JSON",
+    "data-empty": "checksums",
+    "no-scores": "no scores",
+    "score-text": "no number",
+    "score-nan": "no number",
+    "score-infinite": "no number",
+    "score-list": "no number",
+    "score-deep": "not JSON",
+    "score-huge": "not JSON",
+    "score-binary": "UTF-8",
+    "score-bool": "no number",
+}
+
+
+def cases() -> Iterator[Case]:
+    """The whole table."""
+    yield from _of_flags(TRAIN, NUMBERS)
+    for model, flags in OTHER_MODELS.items():
+        yield from _of_flags(f"{ANY} {model}", flags)
+    for flags, names in MIXED.items():
+        yield case(f"{ANY} {flags}", *names)
+    for flags, names in COMBINATIONS.items():
+        yield case(f"{TRAIN} {flags}", *names)
+    for kind, file in BROKEN_DATA.items():
+        folder = f"@broken/{kind}"
+        yield case(TRAIN.replace("@data", folder, 1), folder, file)
+        if kind not in ("small-dictionary", "empty-dictionary"):  # those are other models'
+            names = [file] if kind != "no-binary" else []
+            yield case(f"{GENERATE} --path @sq.pt".replace("@data", folder), folder, *names)
+            if "dict" in file:
+                yield case(f"compgen-codes @sq.pt {folder}", f"{folder}/{file}")
+    for command in READERS:
+        for kind in BROKEN_CHECKPOINTS:
+            file = f"@checkpoints/{kind}.pt"
+            yield case(command.replace("@X", file), file)
+    for command, flags in COMMAND_NUMBERS.items():
+        yield from _of_flags(command, flags)
+    for kind, reason in LOGS.items():
+        file = f"@logs/{kind}"
+        yield case(f"compgen-score {file}", file, reason)
+        yield case(f"compgen-score {file} --metric bleu", file, reason)
+        yield case(f"compgen-compare {file} @logs/whole", file, reason)
+        yield case(f"compgen-compare @logs/whole {file}", file, reason)
+    for kind, reason in RUNS.items():
+        yield case(f"compgen-report @runs/{kind}.1", f"@runs/{kind}.1", reason)
+        yield case(f"compgen-report @runs/whole.1 @runs/{kind}.1", f"@runs/{kind}.1", reason)
+    yield from OTHERS
+
+
+def _of_flags(command: str, flags: dict[str, str]) -> Iterator[Case]:
+    for flag, values in flags.items():
+        for value in values.split():
+            yield case(f"{command} --{flag} {value}", f"--{flag}")
+
+
+OTHERS = [
+    case("compgen-score @logs/whole --metric cogs", "--cases"),
+    case("compgen-score @logs/whole --metric none", "--metric"),
+    case("compgen-score @logs/whole --reference @none", "@none"),
+    case("compgen-score @logs/whole --reference @text", "@text", "1 lines", "3 sentences"),
+    case("compgen-score @logs/whole --reference @binary", "@binary", "UTF-8"),
+    case("compgen-score @logs/whole --json-out @none/below/x", "@none/below/x"),
+    case("compgen-score @logs/whole --json-out @folder", "@folder"),
+    case("compgen-score @logs/whole --expected 5", "@logs/whole", "2 missing (ids 3, 4)"),
+    case("compgen-score", "log"),
+    case("compgen-compare @logs/whole @logs/other", "@logs/other", "not about the same"),
+    case("compgen-compare @logs/whole @logs/whole --test ar", "--test"),
+    case("compgen-compare @logs/whole @logs/whole --metric cter", "--compound"),
+    case("compgen-cter", "--compound"),
+    case("compgen-cter --compound @none --lexicon @none", "@none"),
+    case("compgen-cter --compound @text --lexicon @text", "@text"),
+    case("compgen-cter --compound @text --lexicon @binary", "@binary"),
+    case("compgen-codes @none.pt", "data"),
+    case("compgen-codes @sq.pt @none", "@none"),
+    case("compgen-codes @sq.pt @text", "@text"),
+    case("compgen-analyze nothing", "nothing"),
+    case("compgen-analyze codes @sq.pt @data --out @text", "@text"),
+    case("compgen-analyze codes @sq.pt @data --out @out --subset none", "none"),
+    case("compgen-analyze attention @sq.pt @data --out @out", "--sentence"),
+    case("compgen-analyze attention @sq.pt @data --out @out --id 999", "--id 999"),
+    Case(
+        "compgen-analyze",
+        ("attention", "@sq.pt", "@data", "--out", "@out", "--sentence", "wif " * 3000),
+        ("--sentence", "3000 words"),
+    ),
+    case("compgen-analyze embeddings @sq.pt @data --out @out --words none", "none"),
+    case("compgen-prototypes show @sq.pt @data", "@sq.pt", "sq_transformer"),
+    case("compgen-prototypes extract @sq.pt @data -o @folder", "--output", "@folder"),
+    case("compgen-prototypes extract @sq.pt @data -o @none/x", "--output", "@none/x"),
+    case("compgen-prototypes nothing", "nothing"),
+    case("compgen-predict @sq.pt @data", "@sq.pt", "sentence_prediction"),
+    case("compgen-sememes @sq.pt @data word", "@sq.pt", "cat_pretraining"),
+    case("compgen-similarity @sq.pt @data", "@sq.pt", "cat model"),
+    case("compgen-report", "RUN"),
+    case("compgen-report @runs/whole.1 --out @none/below/x", "@none/below/x"),
+    case("compgen-report @runs/whole.1 --baseline none", "none"),
+    case("compgen-results tables @none", "@none"),
+    case("compgen-results write @none @out", "@none"),
+    case(f"{GENERATE}", "--path"),
+    case(f"{GENERATE} --path @sq.pt --gen-subset none", "@data", "none"),
+    case(f"{GENERATE} --path @sq.pt --scoring none", "--scoring"),
+]
