@@ -145,8 +145,8 @@ def test_errors_are_one_sentence(tiny_log, better, compounds, tmp_path, capsys):
 @pytest.mark.parametrize(
     ("flag", "said"),
     [
-        ("--seed=0", "argument --seed: 0 is not at least 1"),
-        ("--resamples=0", "argument --resamples: 0 is not at least 1"),
+        ("--seed=0", "argument --seed: must be a whole number, at least 1"),
+        ("--resamples=0", "argument --resamples: must be a whole number, at least 1"),
         ("--test=ar", "--test ar is for BLEU only"),
     ],
 )
