@@ -11,7 +11,6 @@ from compgen.reporting.comparison import compare
 from compgen.reporting.curves import curves
 from compgen.reporting.render import as_json, markdown
 from compgen.reporting.report import report_of
-from compgen.reporting.runs import ReportError
 from compgen_cli.parser import Parser
 
 
@@ -72,24 +71,9 @@ def main(argv: list[str] | None = None) -> int:
         text = markdown(found, compared, drawn, pictures, beside, folder)
     if page is not None:
         write(args.html, page)
+        print(f"compgen-report: {args.html} holds everything", file=sys.stderr)
     if text is not None and args.out:
         write(args.out, text)
-            words = ["compgen-report", *(sys.argv[1:] if argv is None else argv)]
-            page = html(found, compared, drawn, pictures, words)
-        if args.json:
-            text = json.dumps(as_json(found, compared), indent=1) + "\n"
-        elif args.out or not args.html:
-            beside = Path(args.html) if args.html else None
-            folder = Path(args.out).parent if args.out else Path()
-            text = markdown(found, compared, drawn, pictures, beside, folder)
-        if page is not None:
-            write(args.html, page)
-            print(f"compgen-report: {args.html} holds everything", file=sys.stderr)
-        if text is not None and args.out:
-            write(args.out, text)
-    except (ReportError, OutputError) as error:
-        print(f"compgen-report: {error}", file=sys.stderr)
-        return 1
     if text is not None and not args.out:
         print(text, end="")
     return 0
