@@ -8,6 +8,7 @@ import sys
 import traceback
 from collections.abc import Callable
 from pathlib import Path
+from typing import Protocol
 
 PACKAGES = (
     "compgen",
@@ -16,7 +17,11 @@ PACKAGES = (
 )  # their ValueErrors and OSErrors are sentences already
 LONGEST = 600  # characters of a message that is not ours; PyTorch lists every weight
 
-Command = Callable[[list[str] | None], int]
+
+class Command(Protocol):
+    """A command's ``main``: its arguments, without its name, to an exit status."""
+
+    def __call__(self, argv: list[str] | None = None) -> int: ...
 
 
 def sentence(error: BaseException) -> str:

@@ -42,7 +42,7 @@ def main(argv: list[str] | None = None) -> int:
         logging.getLogger(chatty).setLevel(logging.WARNING)
 
     @command(f"compgen-analyze {args.kind}")
-    def analyze(_: list[str] | None) -> int:
+    def analyze(argv: list[str] | None = None) -> int:
         if Path(args.out).exists() and not Path(args.out).is_dir():
             raise ValueError(f"{args.out} is no folder: choose another --out")
         print(*args.run(args), sep="\n")
