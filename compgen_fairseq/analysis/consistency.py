@@ -72,8 +72,6 @@ def run(args: argparse.Namespace) -> list[Path]:
     labels = args.label or [str(Path(path).with_suffix("")) for path in paths]
     if len(labels) != len(paths) or len(set(labels)) != len(labels):
         raise AnalysisError(f"--label: name each of {len(paths)} models differently")
-    if args.top < 1:
-        raise AnalysisError(f"--top {args.top}: say at least 1")
     found: dict[str, dict[int, Counter[int]]] = {}
     for label, path in zip(labels, paths, strict=True):
         loaded = translator(checkpoint.load(path, args.data, args.cpu))

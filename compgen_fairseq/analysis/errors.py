@@ -84,8 +84,6 @@ def run(args: argparse.Namespace) -> list[Path]:
     labels = args.label or [str(Path(log).with_suffix("")) for log in args.logs]
     if len(labels) != len(args.logs) or len(set(labels)) != len(labels):
         raise AnalysisError(f"--label: name each of the {len(args.logs)} logs differently")
-    if args.resamples < 1:
-        raise AnalysisError(f"--resamples {args.resamples}: say at least 1")
     try:
         systems = {label: read(log) for label, log in zip(labels, args.logs, strict=True)}
     except LogError as error:

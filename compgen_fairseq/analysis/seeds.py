@@ -49,8 +49,6 @@ def run(args: argparse.Namespace) -> list[Path]:
         AnalysisError: if no method has the score.
         ReportError: if the runs cannot stand side by side.
     """
-    if args.bins < 1:
-        raise AnalysisError(f"--bins {args.bins}: say at least 1")
     found = report_of(args.runs, args.allow_differences)
     score, summaries = summaries_of(found, args.score, args.checkpoint)
     rows = [

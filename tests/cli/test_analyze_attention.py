@@ -185,7 +185,6 @@ def test_what_cannot_be_done_is_one_sentence(sal, plain, tiny_data, tmp_path, ca
         (plain, ["--pairs", "3", "--classes", tmp_path / "none"], "none: No such file"),
         (plain, ["--pairs-from", other], "line 2: sentence 0 of this subset is not 'no'"),
         (plain, ["--pairs-from", other, "--pairs", "2"], "choose one"),
-        (sal, ["--pairs", "0"], "say at least 1"),
         (sal, ["--codes", sal, "--id", "0"], "say --pairs N, too"),
         (sal, ["--id", "37"], "the subset test has 37 sentences"),
         (sal, ["--id", "0", "--subset", "test7"], "test7"),

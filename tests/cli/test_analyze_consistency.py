@@ -93,7 +93,6 @@ def test_what_cannot_be_done_is_one_sentence(plain, tiny_data, tmp_path, capsys)
         (["--words", "ZUPP"], "'ZUPP' is not in the target dictionary; near it are 'ZUP'"),
         (["--words", "<unk>", "</s>", "<pad>"], "'<pad>' does not occur in the subset test"),
         (["--layer", "2"], "--layer 2: "),
-        (["--top", "0"], "--top 0: say at least 1"),
         (["--subset", "none"], "'none'"),
         (["--label", "a", "b"], "--label: name each of 1 models"),
         (["--versus", plain, "--label", "a", "a"], "--label: name each of 2 models"),

@@ -158,7 +158,6 @@ def test_what_cannot_be_done_is_one_sentence(cognition, tiny_log, tmp_path, caps
         ([tiny, "--by", "case", "--data", empty], "has 1 lines, but"),
         ([tiny, "--by", "case", "--data", empty, "--subset", "test1"], "'other' is no general"),
         ([tiny, "--by", "input-length", "--label", "a", "b"], "--label: name each of the 1 logs"),
-        ([tiny, "--by", "input-length", "--resamples", "0"], "--resamples 0"),
     ):
         out = tmp_path / "out"
         assert main(["errors", *map(str, flags), "--out", str(out)]) == 1, flags

@@ -61,7 +61,6 @@ def test_the_numbers_and_a_histogram_for_each_method(runs, tmp_path, capsys):
     "flags, reason",
     [
         (["--score", "bleu"], "--score bleu: the runs' scores are exact_match"),
-        (["--bins", "0"], "--bins 0: say at least 1"),
         (["missing"], "missing"),
     ],
 )

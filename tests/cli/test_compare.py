@@ -147,7 +147,7 @@ def test_errors_are_one_sentence(tiny_log, better, compounds, tmp_path, capsys):
     [
         ("--seed=0", "argument --seed: must be a whole number, at least 1"),
         ("--resamples=0", "argument --resamples: must be a whole number, at least 1"),
-        ("--test=ar", "--test ar is for BLEU only"),
+        ("--test=ar", "--test ar is for BLEU and chrF only"),
     ],
 )
 def test_flags_without_meaning_are_refused(flag, said, capsys):

@@ -132,7 +132,9 @@ def test_generate_refuses_a_checkpoint_that_would_run_code(
     poisoned = tmp_path / "poisoned.pt"
     torch.save(state, poisoned)
     log = run("fairseq_cli.generate", tiny_data, *plugin, "--path", poisoned, status=1)
-    assert "Weights only load failed" in log and "mkdir" in log
+    assert log.splitlines()[-1].endswith(
+        "could run code when it is loaded, by posix.mkdir, so it is not"
+    )
     assert not (tmp_path / "mark").exists()
     torch.load(poisoned, weights_only=False)
     assert (tmp_path / "mark").exists(), "the checkpoint of this test does no harm"
