@@ -51,7 +51,6 @@ def run() -> Callable[..., str]:
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
             text=True,
-            timeout=300,
             **kwargs,
         )
         assert done.returncode == status, f"{module} exited {done.returncode}:\n{done.stdout}"

@@ -17,4 +17,4 @@ assert not loaded, loaded
 
 
 def test_text_needs_neither_torch_nor_fairseq() -> None:
-    subprocess.run([sys.executable, "-c", PROGRAM], check=True, timeout=120)
+    subprocess.run([sys.executable, "-c", PROGRAM], check=True)

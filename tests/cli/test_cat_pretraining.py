@@ -38,7 +38,7 @@ def _main(module: str, log: Path | None) -> None:
 
 def status(module: str, *flags: object, log: Path | None = None) -> int | None:
     process = start(module, *flags, log=log)
-    process.join(timeout=280)
+    process.join()
     return process.exitcode
 
 
@@ -173,7 +173,7 @@ def test_two_workers_hold_the_same_model(flags: list[object], tmp_path: Path) ->
         own += ["--disable-validation"]
         workers.append(start("train", *flags, *shared.split(), *own))
     for worker in workers:
-        worker.join(timeout=280)
+        worker.join()
     assert [worker.exitcode for worker in workers] == [0, 0]
     states = [load(tmp_path / str(rank) / "checkpoint_last.pt") for rank in range(2)]
     assert different(*states) == []

@@ -45,7 +45,7 @@ def _main(module: str) -> None:
 def train(*flags: object) -> int | None:
     """The exit status of ``fairseq-train``."""
     process = start("train", *flags)
-    process.join(timeout=200)
+    process.join()
     return process.exitcode
 
 
@@ -120,7 +120,7 @@ def test_training_logs_every_term_and_learns(trained):
 def test_the_checkpoint_is_all_that_generation_needs(trained, scan, plugin, tmp_path):
     flags = ["--path", trained / "checkpoint_last.pt", "--results-path", tmp_path]
     process = start("generate", scan, *plugin, *flags, "--scoring", "exact_match")
-    process.join(timeout=200)
+    process.join()
     assert process.exitcode == 0
     text = (tmp_path / "generate-test.txt").read_text()
     parsed = generate_log.parse(text.splitlines(keepends=True))
@@ -166,7 +166,7 @@ def test_two_workers_equal_one_with_twice_the_batch(size, own, tmp_path):
         save = ["--save-dir", tmp_path / name, "--log-file", tmp_path / f"{name}.log"]
         processes.append(start("train", *common, *flags, *save))
     for process in processes:
-        process.join(timeout=200)
+        process.join()
     assert [process.exitcode for process in processes] == [0, 0, 0]
     first, second, alone = (load(tmp_path / name / "checkpoint_last.pt") for name in runs)
     for name, value in first.items():

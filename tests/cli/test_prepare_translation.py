@@ -44,7 +44,7 @@ def start(name: str, *arguments: object, **environment: str) -> subprocess.Popen
 
 def run(name: str, *arguments: object, status: int = 0, **environment: str) -> str:
     with start(name, *arguments, **environment) as process:
-        stdout, stderr = process.communicate(timeout=300)
+        stdout, stderr = process.communicate()
     assert process.returncode == status, stderr
     if status:
         assert stderr.count("\n") == 1, stderr

@@ -226,7 +226,7 @@ def test_mixed_precision(arch, precision, tiny_data, plugin, tmp_path):
     with mock.patch("sys.argv", ["fairseq-train", *map(str, flags)]):
         process = PROCESSES.Process(target=cli_main)
         process.start()
-    process.join(timeout=200)
+    process.join()
     assert process.exitcode == 0
     values = dict(re.findall(r" (\w+) ([\w.]+) \|", (tmp_path / "log").read_text()))
     assert "commitment_source" in values and not {"nan", "inf"} & set(values.values())

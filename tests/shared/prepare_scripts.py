@@ -20,7 +20,6 @@ def runner(name: str) -> Callable[..., subprocess.CompletedProcess[str]]:
             env={**env, "PYTHON": sys.executable, **environment},
             capture_output=True,
             text=True,
-            timeout=300,
             check=False,
         )
 

@@ -30,7 +30,6 @@ def script(
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
         text=True,
-        timeout=280,
     )
     assert done.returncode == status, done.stdout
     return done.stdout

@@ -45,7 +45,7 @@ def start(command, *flags):
 
 def finish(*processes):
     for process in processes:
-        process.join(timeout=200)
+        process.join()
     assert [process.exitcode for process in processes] == [0] * len(processes)
 
 
