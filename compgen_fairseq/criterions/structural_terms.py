@@ -69,8 +69,11 @@ def mean_posterior(side: SideOutputs) -> tuple[Tensor, Tensor]:
 
 
 def entropy(mean: Tensor) -> Tensor:
-    """``H(Z) = -sum_z q'(z) log q'(z)`` of the marginal ``q'``, ``(K,)`` (equation 12)."""
-    return torch.special.entr(mean).sum()
+    """``H(Z) = -sum_z q'(z) log q'(z)`` of the marginal ``q'``, ``(K,)`` (equation 12).
+
+    A code that no token can have contributes neither value nor gradient.
+    """
+    return torch.special.entr(mean.clamp(min=torch.finfo(mean.dtype).tiny)).sum()
 
 
 def commitment(side: SideOutputs) -> Term:

@@ -182,6 +182,6 @@ def test_fairseqs_own_criterion_and_other_representations(flags, tmp_path):
     recipe = ["--optimizer", "adam", "--lr", 0.005, "--batch-size", 30, "--max-update", 3]
     for name in ("cont", "comp"):
         more = ["--criterion", "cross_entropy", "--representation", name]
-        save = ["--save-dir", tmp_path, "--log-file", tmp_path / name, "--restore-file", "none"]
+        save = ["--save-dir", tmp_path / f"{name}.run", "--log-file", tmp_path / name]
         assert train(*flags, *recipe, *more, *save) == 0
         assert "train_sparsity" not in (tmp_path / name).read_text()

@@ -122,7 +122,7 @@ def test_foreign_folder_is_left_alone(tmp_path: Path) -> None:
         (("right", "--augment", "2"), 2, "--augment is for the split addjump only"),
         (("addjump", "--augment", "2", "--valid", "last20"), 2, "leave out --augment"),
         (("right", "--valid", "last20"), 1, "set COMPGEN_DATA"),
-        (("right", "--seed", "one"), 2, "invalid int value: 'one'"),
+        (("right", "--seed", "one"), 2, "--seed: must be a whole number"),
         (("right", "--seed"), 2, "argument --seed: expected one argument"),
         (("right", "--sed", "1"), 2, "unrecognized arguments: --sed 1"),
         (("right", "right"), 2, "unrecognized arguments: right"),

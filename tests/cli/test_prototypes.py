@@ -96,7 +96,7 @@ def test_what_cannot_be_done_is_one_sentence(
         (["extract", last, data, *new, "--prototypes", "random"], "nothing to extract"),
         (["extract", str(tmp_path / "none.pt"), data, *new], "none.pt"),
         (["show", last, data], "has no prototypes yet"),
-        (["show", str(stage_2), str(other)], "a dictionary with other types"),
+        (["show", str(stage_2), str(other)], "a dictionary of other words"),
         (["extract", last, data, "-o", str(tmp_path / "no/new.pt")], "there is no folder"),
         (["extract", last, data, "-o", str(tmp_path)], "is a folder"),
     ):
