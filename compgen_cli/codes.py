@@ -25,7 +25,7 @@ def words_per_code(model) -> dict[str, list[list[str]]]:
         if stack.quantizer is None:
             raise ValueError("this model has no codes: it was trained with --quantizer none")
         codes = stack.type_codes()
-        groups: list[list[str]] = [[] for _ in range(stack.quantizer.weight.size(0))]
+        groups: list[list[str]] = [[] for _ in range(stack.quantizer.num_codes)]
         special = {dictionary.pad(), dictionary.unk(), dictionary.bos()}
         for index, code in enumerate(codes.tolist()):
             if index not in special:

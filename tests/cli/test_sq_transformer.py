@@ -239,4 +239,5 @@ def test_mixed_precision(arch, precision, tiny_data, plugin, tmp_path):
     for side in ("encoder", "decoder"):
         codes = [state[f"{side}.stack.quantizer.weight"] for state in (first, last)]
         assert not torch.equal(*codes) and not fits(codes[1], torch.float16)
-        assert not fits(last[f"{side}.stack.quantizer.ema_offset"], torch.float16)
+        offset = last[f"{side}.stack.quantizer.ema_offset"]  # SRL, COGS's variant, has no EMA
+        assert fits(offset, torch.float16) == (arch == "sq_transformer_cogs")
