@@ -1,0 +1,122 @@
+"""Trainings, resumes, generation and prototypes on a GPU, through the real commands.
+
+``make gpu-check`` runs them. Without CUDA they are skipped; ``COMPGEN_GPU_TESTS=cpu`` runs what of
+them a CPU can, to try the tests themselves.
+"""
+
+import os
+import re
+
+import pytest
+import torch
+from fairseq.checkpoint_utils import load_checkpoint_to_cpu
+
+CUDA, TRIAL = torch.cuda.is_available(), os.environ.get("COMPGEN_GPU_TESTS") == "cpu"
+pytestmark = [
+    pytest.mark.gpu,
+    pytest.mark.skipif(not (CUDA or TRIAL), reason="needs a GPU with CUDA"),
+]
+
+SIZES = [
+    *("--encoder-layers", 1, "--decoder-layers", 1, "--encoder-embed-dim", 16),
+    *("--encoder-ffn-embed-dim", 32, "--decoder-ffn-embed-dim", 32),
+    *("--encoder-attention-heads", 2, "--decoder-attention-heads", 2),
+]
+PREDICTORS = ["--encoder-predictor-layers", 1, "--decoder-predictor-layers", 1]
+SQ = ["--arch", "sq_transformer_scan", *SIZES, "--criterion", "structural_cross_entropy"]
+MODELS = {
+    "sal": [*SQ, *PREDICTORS],
+    "srl": [*SQ, *PREDICTORS, "--attention", "srl"],
+    "plain": [*SQ, "--attention", "plain"],
+    "brown": [*SQ, "--code-classes", "brown"],
+    "cat": [
+        *("--arch", "cat_transformer_scan", *SIZES, "--decoder-embed-dim", 16, "--codes", 8),
+        *("--criterion", "composition_cross_entropy"),
+    ],
+    "proto": [
+        *("--arch", "proto_transformer", *SIZES, "--decoder-embed-dim", 16),
+        *("--prototype-stage1-epochs", 1),
+    ],
+    "syntactic": ["--arch", "syntactic_attention"],
+}
+QUANTIZED = ("sal", "srl")
+
+
+@pytest.fixture
+def train(run, plugin, tiny_data):
+    """``train(name, folder, updates, *flags)`` trains a model on the GPU; what it printed."""
+    device = [flag for flag in plugin if flag != "--cpu" or not CUDA]
+
+    def train(name, folder, updates, *flags):
+        return run(
+            "fairseq_cli.train",
+            *(tiny_data, *device, "--task", "compgen_translation", *MODELS[name]),
+            *("--optimizer", "adam", "--lr", 0.001, "--max-tokens", 200, "--seed", 1),
+            *("--max-update", updates, "--save-dir", folder, "--log-interval", 1, *flags),
+        )
+
+    return train
+
+
+def losses(log):
+    """The losses that a training printed, one for each update."""
+    return [float(value) for value in re.findall(r"train_inner .*?\bloss=([\d.naif]+)", log)]
+
+
+def model_of(folder):
+    return load_checkpoint_to_cpu(str(folder / "checkpoint_last.pt"))["model"]
+
+
+@pytest.mark.parametrize("precision", ["", "--amp", "--fp16", "--bf16"])
+@pytest.mark.parametrize("name", MODELS)
+def test_every_precision_trains(name, precision, train, tmp_path):
+    if not CUDA and precision == "--fp16":
+        pytest.skip("fairseq's flat half-precision gradients need CUDA")
+    if name == "syntactic" and precision in ("--fp16", "--bf16"):
+        pytest.skip("a recurrent model that is trained in single precision")
+    scale = ["--fp16-init-scale", 4] if precision in ("--fp16", "--amp") else []
+    log = train(name, tmp_path, 30, *precision.split(), *scale)
+    found = losses(log)
+    assert len(found) >= 28 and not {"nan", "inf"} & set(map(str, found))
+    assert sum(found[-5:]) < sum(found[:5])
+    if name in QUANTIZED:  # half precision leaves the codebook alone
+        for side in ("encoder", "decoder"):
+            codes = model_of(tmp_path)[f"{side}.stack.quantizer.weight"]
+            assert codes.dtype == torch.float32 and not torch.equal(codes, codes.half().float())
+
+
+@pytest.mark.parametrize("name", MODELS)
+def test_resuming_goes_on(name, train, tmp_path):
+    """What a run of 20 updates and one of 10 and 10 end with; sums on a GPU vary in the last bits."""
+    once, twice = tmp_path / "once", tmp_path / "twice"
+    train(name, once, 20, "--save-interval-updates", 10)
+    train(name, twice, 10, "--save-interval-updates", 10)
+    train(name, twice, 20, "--save-interval-updates", 10)
+    first, second = model_of(once), model_of(twice)
+    assert first.keys() == second.keys()
+    for key, value in first.items():
+        torch.testing.assert_close(second[key], value, rtol=1e-3, atol=1e-4, msg=key)
+
+
+@pytest.mark.parametrize("name", MODELS)
+def test_generation_equals_the_cpus(name, train, run, plugin, tiny_data, tmp_path):
+    train(name, tmp_path, 60)
+    flags = [tiny_data, "--path", tmp_path / "checkpoint_last.pt", "--beam", 5]
+    gpu = [flag for flag in plugin if flag != "--cpu" or not CUDA]
+    ours, theirs = (
+        re.findall(r"^H-(\d+)\t([-\d.]+)\t(.*)$", run("fairseq_cli.generate", *flags, *device), re.M)
+        for device in (gpu, plugin)
+    )
+    assert len(ours) == len(theirs) == 37
+    same = sum(a[2] == b[2] for a, b in zip(ours, theirs, strict=True))
+    assert same >= 36  # a tie may break the other way
+    for a, b in zip(ours, theirs, strict=True):
+        if a[2] == b[2]:
+            assert float(a[1]) == pytest.approx(float(b[1]), abs=1e-3)
+
+
+def test_prototypes_are_extracted(train, tmp_path):
+    """After stage 1, by faiss on the GPU, or on the CPU where faiss was built for it; it says so."""
+    log = train("proto", tmp_path, 40)
+    assert re.search(r"s for k-means on the (CPU|GPU \d)", log)
+    assert any("prototype" in key for key in model_of(tmp_path))
