@@ -3,6 +3,8 @@
 # make test        environment with test tools, the test suite
 # make test-fast   what of it neither trains nor runs commands
 # make lint        ruff, mypy and shellcheck
+# make gpu-check   checks an installation: with a GPU its tests, speed and a training (20 minutes);
+#                  without one what can be checked. OUT=runs/gpu-check is where figures go
 #
 # PYTHON=python3.13 chooses the Python (3.11 or newer), VENV=FOLDER where the environment goes.
 # TORCH is what pip installs as PyTorch. PyPI's needs CUDA's libraries, 5 GB in all; of PyTorch's
@@ -20,7 +22,7 @@ SHELL := /bin/bash
 .ONESHELL:
 .DELETE_ON_ERROR:
 
-.PHONY: setup setup-dev quickstart test test-fast lint clean
+.PHONY: setup setup-dev quickstart test test-fast lint gpu-check clean
 
 setup: $(VENV)/.installed
 	@echo "setup: the environment in $(VENV) is ready"
@@ -59,8 +61,12 @@ test-fast: test
 lint: setup-dev
 	@$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
-	$(BIN)/shellcheck -x -P SCRIPTDIR .ci/run prepare/*.sh examples/*.sh examples/*/*.sh
+	$(BIN)/shellcheck -x -P SCRIPTDIR .ci/run prepare/*.sh examples/*.sh examples/*/*.sh benchmarks/*.sh
 	$(BIN)/mypy compgen compgen_cli compgen_fairseq benchmarks
+
+gpu-check: OUT = runs/gpu-check
+gpu-check: setup-dev
+	@PATH="$(abspath $(BIN)):$$PATH" $(BIN)/python benchmarks/gpu_check.py $(OUT)
 
 clean:
 	rm -rf $(VENV) build *.egg-info
