@@ -7,10 +7,6 @@ from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 
 
-class OutputError(ValueError):
-    """A file that cannot be written; the message is one sentence that names it."""
-
-
 @contextlib.contextmanager
 def replacing(path: Path) -> Iterator[Path]:
     """Another name beside ``path`` to write to, which becomes ``path`` if nothing goes wrong and is
@@ -27,7 +23,7 @@ def write(path: Path | str, text: str | Iterable[str]) -> None:
     """Write a text file, whole or piece by piece, under another name and rename it.
 
     Raises:
-        OutputError: if it cannot be written.
+        ValueError: if it cannot be written.
     """
     write_files({path: text})
 
@@ -36,7 +32,7 @@ def write_files(texts: Mapping[Path | str, str | Iterable[str]]) -> None:
     """Write text files under other names, then rename them: if one cannot be written, none is.
 
     Raises:
-        OutputError: if one cannot be written.
+        ValueError: if one cannot be written.
     """
     path: Path | str = ""
     try:
@@ -48,4 +44,4 @@ def write_files(texts: Mapping[Path | str, str | Iterable[str]]) -> None:
                 with partial.open("w", encoding="utf-8") as file:
                     file.writelines([text] if isinstance(text, str) else text)
     except OSError as error:
-        raise OutputError(f"{path}: {error.strerror}") from None
+        raise ValueError(f"{path}: {error.strerror}") from None

@@ -72,7 +72,7 @@ class Record:
             parameters: how many numbers the model is made of.
 
         Raises:
-            OutputError: if it cannot be written.
+            ValueError: if it cannot be written.
         """
         times = os.times()
         cpu = times.user + times.system + times.children_user + times.children_system

@@ -9,7 +9,6 @@ from compgen.errors import command
 from compgen.output import write
 from compgen.reporting.results import result
 from compgen.reporting.results_tables import tables
-from compgen.reporting.runs import ReportError
 from compgen_cli.parser import Parser
 
 
@@ -44,7 +43,7 @@ def _write(args: argparse.Namespace) -> None:
 
 def _tables(args: argparse.Namespace) -> None:
     if not Path(args.folder).is_dir():
-        raise ReportError(f"{args.folder} is no folder of results")
+        raise ValueError(f"{args.folder} is no folder of results")
     text = tables(args.folder)
     if args.out:
         write(args.out, text)

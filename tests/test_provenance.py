@@ -8,7 +8,6 @@ from pathlib import Path
 
 import pytest
 
-from compgen.output import OutputError
 from compgen.provenance import Record, machine, revision, this_machine
 
 SETTINGS = {"common": {"seed": 1}}
@@ -30,7 +29,7 @@ def test_sessions_add_up_and_a_fresh_start_begins_anew(tmp_path, monkeypatch):
     (tmp_path / "RUN.json").write_text("{")
     with pytest.raises(ValueError, match=r"RUN\.json: it is no record of a training; remove it"):
         Record(tmp_path, SETTINGS, 1)
-    with pytest.raises(OutputError, match=r"none/RUN\.json: No such file"):
+    with pytest.raises(ValueError, match=r"none/RUN\.json: No such file"):
         Record(tmp_path / "none", SETTINGS, 0).save(0, 0)
 
 

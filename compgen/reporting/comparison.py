@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 from compgen.reporting.outcomes import NoOutcomes, Outcomes, outcomes
 from compgen.reporting.report import Report, Row
-from compgen.reporting.runs import ReportError, Run, ScoreName
+from compgen.reporting.runs import Run, ScoreName
 
 Read = Callable[[Run, ScoreName], Outcomes]
 
@@ -92,11 +92,11 @@ def compare(report: Report, baseline: str | None = None) -> Comparisons:
             or else the first row.
 
     Raises:
-        ReportError: if there is no row of that label.
+        ValueError: if there is no row of that label.
     """
     labels = [row.label for row in report.rows]
     if baseline is not None and baseline not in labels:
-        raise ReportError(
+        raise ValueError(
             f"--baseline {baseline}: no row has this label; they are {', '.join(labels)}"
         )
     plain = next((row.label for row in report.rows if is_plain(row)), labels[0])

@@ -6,8 +6,6 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
-from compgen.reporting.runs import ReportError
-
 SIGNATURE = b"\x89PNG\r\n\x1a\n"
 
 
@@ -27,14 +25,14 @@ class Figure:
         """The picture itself, as a page can hold it.
 
         Raises:
-            ReportError: if it is no PNG or cannot be read.
+            ValueError: if it is no PNG or cannot be read.
         """
         try:
             content = self.path.read_bytes()
         except OSError as error:
-            raise ReportError(f"{self.path}: {error.strerror}") from None
+            raise ValueError(f"{self.path}: {error.strerror}") from None
         if not content.startswith(SIGNATURE):
-            raise ReportError(f"{self.path}: it is not a PNG picture")
+            raise ValueError(f"{self.path}: it is not a PNG picture")
         return f"data:image/png;base64,{base64.b64encode(content).decode()}"
 
 
@@ -42,13 +40,13 @@ def find(runs: Iterable[Path], folders: Iterable[Path]) -> list[Figure]:
     """The PNG files in and below the folders of runs and other folders, each once, by their path.
 
     Raises:
-        ReportError: if one of the other folders is no folder or has no picture in it.
+        ValueError: if one of the other folders is no folder or has no picture in it.
     """
     paths = [path for folder in runs for path in sorted(folder.rglob("*.png"))]
     for folder in folders:
         found = sorted(folder.rglob("*.png"))
         if not found:
-            raise ReportError(f"{folder}: there is no PNG picture in it")
+            raise ValueError(f"{folder}: there is no PNG picture in it")
         paths += found
     known = {path.resolve(): path for path in reversed(paths)}  # the first name of each
     return [Figure(path, _caption(path)) for path in paths if known[path.resolve()] is path]

@@ -31,7 +31,7 @@ def html(
         command: the words of the command that makes the page.
 
     Raises:
-        ReportError: if a figure cannot be read.
+        ValueError: if a figure cannot be read.
     """
     loader = PackageLoader(PACKAGE, "page")
     page = Environment(loader=loader, autoescape=True, undefined=StrictUndefined, trim_blocks=True)

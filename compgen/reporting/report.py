@@ -7,16 +7,7 @@ from dataclasses import dataclass
 from itertools import combinations, pairwise
 from typing import Any
 
-from compgen.reporting.runs import (
-    DATA,
-    ReportError,
-    Run,
-    ScoreName,
-    differences,
-    named,
-    read_runs,
-    short,
-)
+from compgen.reporting.runs import DATA, Run, ScoreName, differences, named, read_runs, short
 
 # What must be the same for every run of a report, as far as both runs of a pair have it.
 COMMON = frozenset(
@@ -130,11 +121,11 @@ def report(runs: Sequence[Run], may_differ: frozenset[str] = frozenset()) -> Rep
             between rows; runs that differ in one of the settings are never one row.
 
     Raises:
-        ReportError: if there are no runs, if two are not comparable, or if one row would have a
+        ValueError: if there are no runs, if two are not comparable, or if one row would have a
             seed twice.
     """
     if not runs:
-        raise ReportError("there are no runs to report")
+        raise ValueError("there are no runs to report")
     groups: dict[str, list[Run]] = {}
     for run in runs:
         groups.setdefault(json.dumps(run.settings, sort_keys=True, default=str), []).append(run)
@@ -155,7 +146,7 @@ def report_of(folders: Iterable[str], allowed: str) -> Report:
         allowed: the names of settings that may differ, with commas between them.
 
     Raises:
-        ReportError: if a run cannot be read, or as :func:`report`.
+        ValueError: if a run cannot be read, or as :func:`report`.
     """
     may_differ = frozenset(filter(None, allowed.split(",")))
     runs = [run for folder in folders for run in read_runs(folder, may_differ)]
@@ -178,7 +169,7 @@ def _check_facts(runs: Sequence[Run], may_differ: frozenset[str]) -> None:
     first = runs[0]
     for run in runs[1:]:
         if run.updates != first.updates and not named("updates", may_differ):
-            raise ReportError(
+            raise ValueError(
                 f"{first.path} was trained for {first.updates} updates and {run.path} for "
                 f"{run.updates}; if that is meant, say --allow-differences updates"
             )
@@ -186,7 +177,7 @@ def _check_facts(runs: Sequence[Run], may_differ: frozenset[str]) -> None:
         for score in a_run.scores.keys() & b_run.scores.keys():
             signatures = [run.scores[score].signature for run in (a_run, b_run)]
             if signatures[0] != signatures[1] and not named("signature", may_differ):
-                raise ReportError(
+                raise ValueError(
                     f"{score.name} of {a_run.path} and {b_run.path} was not counted in the same "
                     f"way ({' and '.join(signatures)}); if that is meant, say "
                     "--allow-differences signature"
@@ -197,7 +188,7 @@ def _refuse(a: Run, b: Run, option: str, label: str | None) -> None:
     values = " and ".join(str(run.settings.get(option, "not set")) for run in (a, b))
     both = f"both are {label!r} but" if label else "cannot be compared: they"
     name = short(option)
-    raise ReportError(
+    raise ValueError(
         f"{a.path} and {b.path} {both} differ in {name} ({values}); "
         f"if that is meant, say --allow-differences {name}"
     )
@@ -211,7 +202,7 @@ def _by_seed(runs: list[Run]) -> tuple[Run, ...]:
     ordered = sorted(runs, key=lambda run: run.seed)
     for a, b in pairwise(ordered):
         if a.seed == b.seed:
-            raise ReportError(
+            raise ValueError(
                 f"{a.path} and {b.path} have the same settings and the same seed, {a.seed}"
             )
     for run in ordered[1:]:
@@ -221,7 +212,7 @@ def _by_seed(runs: list[Run]) -> tuple[Run, ...]:
             with_it, without = (
                 (ordered[0], run) if score in ordered[0].scores else (run, ordered[0])
             )
-            raise ReportError(
+            raise ValueError(
                 f"{without.path} has no {score.name} of checkpoint_{score.checkpoint}.pt, unlike "
                 f"{with_it.path}; evaluate it again"
             )

@@ -11,7 +11,6 @@ from compgen.reporting.curves import read_points
 from compgen.reporting.runs import (
     CHECKPOINTS,
     DATA,
-    ReportError,
     Run,
     ScoreName,
     differences,
@@ -40,15 +39,13 @@ def result(folder: Path | str, may_differ: frozenset[str] = frozenset()) -> dict
         may_differ: settings that may have changed when the run was resumed.
 
     Raises:
-        ReportError: if the run is not finished, not evaluated, or not readable.
+        ValueError: if the run is not finished, not evaluated, or not readable.
     """
     run = read_run(folder, may_differ)
     settings = run.record["sessions"][-1]["settings"]
     most = settings["optimization"]["max_update"]
     if most and run.updates < most:
-        raise ReportError(
-            f"{run.path} has done {run.updates} of {most} updates: it is not finished"
-        )
+        raise ValueError(f"{run.path} has done {run.updates} of {most} updates: it is not finished")
     sessions = run.record["sessions"]
     last = sessions[-1]
     return {

@@ -8,15 +8,7 @@ from typing import Any
 
 from compgen.reporting.outcomes import NoOutcomes, outcomes
 from compgen.reporting.report import Row, Summary
-from compgen.reporting.runs import (
-    CHECKPOINTS,
-    DATA,
-    LOWER_IS_BETTER,
-    ReportError,
-    Run,
-    ScoreName,
-    read_result,
-)
+from compgen.reporting.runs import CHECKPOINTS, DATA, LOWER_IS_BETTER, Run, ScoreName, read_result
 
 PAPERS = "papers.toml"
 HELD_OUT = ("train20", "last20")  # validation sets of the training distribution's own data
@@ -55,7 +47,7 @@ def tables(folder: Path | str) -> str:
     """RESULTS.md.
 
     Raises:
-        ReportError: if a file cannot be read, or results that are to stand in one table cannot be
+        ValueError: if a file cannot be read, or results that are to stand in one table cannot be
             compared.
     """
     folder = Path(folder)
@@ -64,7 +56,7 @@ def tables(folder: Path | str) -> str:
     for file in sorted(folder.rglob("*.json")):
         run, place = read_result(file), file.relative_to(folder).parts
         if len(place) != 3:
-            raise ReportError(f"{file}: a result's place is {folder}/DATA/SETTING")
+            raise ValueError(f"{file}: a result's place is {folder}/DATA/SETTING")
         places.setdefault(place[0], {}).setdefault(place[1], []).append(run)
     text = [INTRODUCTION]
     for data in sorted(places, key=lambda name: ([*papers, name].index(name), name)):
@@ -83,7 +75,7 @@ def _papers(file: Path) -> dict[str, Any]:
     except FileNotFoundError:
         return {"ours": []}
     except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
-        raise ReportError(f"{file}: {error}") from None
+        raise ValueError(f"{file}: {error}") from None
 
 
 def _table(runs: Sequence[Run], paper: dict[str, Any], ours: Sequence[str]) -> list[str]:
@@ -135,7 +127,7 @@ def _must_agree(runs: Sequence[Run], what: str, value: Callable[[Run], Any]) -> 
     """Refuse results of one table that differ in what must be the same."""
     for run in runs[1:]:
         if value(run) != value(runs[0]):
-            raise ReportError(
+            raise ValueError(
                 f"{runs[0].path} and {run.path} stand in one table but differ in their {what} "
                 f"({value(runs[0])} and {value(run)})"
             )

@@ -35,10 +35,6 @@ UNCOUNTED = {
 }
 
 
-class ReportError(ValueError):
-    """Runs that cannot be reported; the message is one sentence that names them."""
-
-
 class ScoreName(NamedTuple):
     """A number that a run was given.
 
@@ -103,7 +99,7 @@ def read_run(path: Path | str, may_differ: frozenset[str] = frozenset()) -> Run:
         may_differ: settings that may have changed when the run was resumed.
 
     Raises:
-        ReportError: if something is missing or unreadable, or the run was resumed with other
+        ValueError: if something is missing or unreadable, or the run was resumed with other
             settings.
     """
     path = Path(path)
@@ -121,10 +117,10 @@ def read_run(path: Path | str, may_differ: frozenset[str] = frozenset()) -> Run:
             for tell in (lambda s: s["command"], lambda s: provenance.machine(s["machine"]))
         )
     except (LookupError, TypeError, ValueError, AttributeError):
-        raise ReportError(f"{file}: it is no record of a training") from None
+        raise ValueError(f"{file}: it is no record of a training") from None
     option = next((n for n in differences(first, last) if not named(n, may_differ)), None)
     if option:
-        raise ReportError(
+        raise ValueError(
             f"{path} was resumed with another {short(option)} ({first.get(option)}, then "
             f"{last.get(option)}); if that is meant, say --allow-differences {short(option)}"
         )
@@ -149,7 +145,7 @@ def read_result(file: Path) -> Run:
     """A result as the run that it is of; its ``record`` is the whole content.
 
     Raises:
-        ReportError: if it is none, or is of another method or seed than its name says.
+        ValueError: if it is none, or is of another method or seed than its name says.
     """
     found = read_json(file)
     try:
@@ -177,9 +173,9 @@ def read_result(file: Path) -> Run:
         _ = [found[key] for key in ("verdicts", "epochs", "cpu_minutes", "revision")]
         _ = [found["chosen"][key] for key in ("metric", "subset", "from", "value")]
     except (LookupError, TypeError, ValueError, AttributeError):
-        raise ReportError(f"{file}: it is no result of compgen-results") from None
+        raise ValueError(f"{file}: it is no result of compgen-results") from None
     if file.name != f"{run.label}.{run.seed}.json":
-        raise ReportError(f"{file}: by its content its name is {run.label}.{run.seed}.json")
+        raise ValueError(f"{file}: by its content its name is {run.label}.{run.seed}.json")
     return run
 
 
@@ -191,7 +187,7 @@ def read_runs(path: Path | str, may_differ: frozenset[str] = frozenset()) -> lis
         may_differ: settings that may have changed when a run was resumed.
 
     Raises:
-        ReportError: as :func:`read_result` and :func:`read_run`.
+        ValueError: as :func:`read_result` and :func:`read_run`.
     """
     path = Path(path)
     if path.is_file():
@@ -253,24 +249,24 @@ def _text(path: Path) -> str:
     try:
         return path.read_text(encoding="utf-8")
     except OSError as error:
-        raise ReportError(f"{path}: {error.strerror}") from None
+        raise ValueError(f"{path}: {error.strerror}") from None
     except UnicodeDecodeError as error:
-        raise ReportError(f"{path}: not UTF-8 text ({error.reason})") from None
+        raise ValueError(f"{path}: not UTF-8 text ({error.reason})") from None
 
 
 def read_json(path: Path) -> Any:
     """The content of a JSON file.
 
     Raises:
-        ReportError: if it cannot be read; the message names it.
+        ValueError: if it cannot be read; the message names it.
     """
     text = _text(path)
     try:
         return json.loads(text)
     except json.JSONDecodeError as error:
-        raise ReportError(f"{path}: not JSON ({error})") from None
+        raise ValueError(f"{path}: not JSON ({error})") from None
     except (ValueError, RecursionError):  # a number of thousands of digits, thousands of brackets
-        raise ReportError(f"{path}: not JSON that can be read") from None
+        raise ValueError(f"{path}: not JSON that can be read") from None
 
 
 def _label(path: Path, seed: int) -> str:
@@ -287,9 +283,9 @@ def _prepared(path: Path, data: Path) -> dict[str, Any]:
         if record.exists():
             found = read_json(record)
             if not (isinstance(found, dict) and found.get("sha256")):
-                raise ReportError(f"{record}: it has no checksums of the data (sha256)")
+                raise ValueError(f"{record}: it has no checksums of the data (sha256)")
             return found
-    raise ReportError(
+    raise ValueError(
         f"{path}: what data it was trained on cannot be told, as there is no "
         f"{path / 'PREPARED.json'} and no {data / 'PREPARED.json'}"
     )
@@ -319,8 +315,8 @@ def _scores(path: Path) -> dict[ScoreName, Score]:
                 try:
                     value = number(found[key])
                 except TypeError:
-                    raise ReportError(f"{file}: its {key} is no number") from None
+                    raise ValueError(f"{file}: its {key} is no number") from None
                 scores[score] = Score(value, str(found.get("signature")), file)
     if not scores:
-        raise ReportError(f"{path}: it has no scores; evaluate.sh writes them")
+        raise ValueError(f"{path}: it has no scores; evaluate.sh writes them")
     return scores

@@ -18,10 +18,6 @@ SKIPPED = re.compile(r"([\d,]+) samples have invalid sizes and will be skipped")
 LOGGER = re.compile(r"(?:INFO|WARNING|ERROR):fairseq[\w.]*:|\d{4}-\d\d-\d\d \d\d:\d\d:\d\d \| ")
 
 
-class LogError(ValueError):
-    """A log that cannot be scored; the message is one sentence that names the file."""
-
-
 @dataclass(frozen=True)
 class Generation:
     """The sentences of a log in the order of their ids.
@@ -48,28 +44,28 @@ def read(path: Path | str, expected: int | None = None) -> Generation:
         expected: how many sentences the data set has.
 
     Raises:
-        LogError: if sentences are missing, left out as too long, incomplete or repeated, if
+        ValueError: if sentences are missing, left out as too long, incomplete or repeated, if
             nothing shows that the log was written to its end, or if the file cannot be read.
     """
     try:
         with open(path, encoding="utf-8") as file:
             return parse(file, expected)
     except OSError as error:
-        raise LogError(f"{path}: {error.strerror}") from None
+        raise ValueError(f"{path}: {error.strerror}") from None
     except UnicodeDecodeError as error:
-        raise LogError(f"{path}: not UTF-8 text ({error.reason})") from None
-    except LogError as error:
-        raise LogError(f"{path}: {error}") from None
+        raise ValueError(f"{path}: not UTF-8 text ({error.reason})") from None
+    except ValueError as error:
+        raise ValueError(f"{path}: {error}") from None
 
 
 def parse(log: Iterable[str], expected: int | None = None) -> Generation:
     """Do what :func:`read` does for lines that end in a line feed; its errors name no file."""
     lines = list(log)
     if lines and not lines[-1].endswith("\n"):
-        raise LogError("the last line is cut short")
+        raise ValueError("the last line is cut short")
     messages = [line for line in lines if not SENTENCE.match(line)]
     for skipped in filter(None, map(SKIPPED.search, messages)):
-        raise LogError(
+        raise ValueError(
             f"fairseq left out {skipped[1]} sentences as too long for the model: they have to be "
             "translated, too, or removed from the data set"
         )
@@ -77,7 +73,7 @@ def parse(log: Iterable[str], expected: int | None = None) -> Generation:
     found = dict(sentences)
     kinds = {kind for texts in found.values() for kind in texts}
     if "S" not in kinds or not kinds & {"H", "D"}:
-        raise LogError("it has no sentences with hypotheses (S-, H- and D- lines)")
+        raise ValueError("it has no sentences with hypotheses (S-, H- and D- lines)")
 
     repeated = sorted(i for i, times in Counter(i for i, _ in sentences).items() if times > 1)
     n = expected
@@ -93,7 +89,7 @@ def parse(log: Iterable[str], expected: int | None = None) -> Generation:
         first = list(islice((i for i in range(n) if i not in found), min(missing, SHOWN + 1)))
         complaints.insert(0, f"{missing} missing ({_some(first)})")
     if complaints:
-        raise LogError(f"it is not one output for each of {n} sentences: {', '.join(complaints)}")
+        raise ValueError(f"it is not one output for each of {n} sentences: {', '.join(complaints)}")
 
     def column(kind: str) -> list[str]:
         return [found[i][kind] for i in range(n)] if kind in kinds else []
@@ -124,7 +120,7 @@ def _number_translated(messages: list[str], at_least: int, combine: Callable[...
     """How many sentences the messages at the end of a log promise; every shard has its own."""
     stated = [int(m[1].replace(",", "")) for m in map(STATED.search, messages) if m]
     if not stated and not any(map(CLOSING.search, messages)):
-        raise LogError("it has no closing line, so its end may be missing; say --expected N")
+        raise ValueError("it has no closing line, so its end may be missing; say --expected N")
     return max(at_least, combine(stated) if stated else 0)
 
 

@@ -11,7 +11,7 @@ from fairseq import utils
 from torch import Tensor
 
 from compgen.ranges import AT_LEAST_0, AT_LEAST_1, SEED
-from compgen_fairseq.analysis import AnalysisError, agreement, checkpoint, figure, heatmaps
+from compgen_fairseq.analysis import agreement, checkpoint, figure, heatmaps
 from compgen_fairseq.analysis.agreement import DEFINITIONS, Agreement
 from compgen_fairseq.analysis.attention_maps import SIDES, START, attention_maps, translator
 from compgen_fairseq.analysis.checkpoint import Loaded
@@ -87,20 +87,20 @@ def run(args: argparse.Namespace) -> list[Path]:
     """Write the pictures and numbers.
 
     Raises:
-        AnalysisError: if there is nothing to draw or to measure.
+        ValueError: if there is nothing to draw or to measure.
     """
     ways = [f for f in ("pairs", "pairs_from") if getattr(args, f) is not None]
     if len(ways) == 2 or (args.codes and args.classes):
-        raise AnalysisError("choose one: --pairs or --pairs-from, --codes or --classes")
+        raise ValueError("choose one: --pairs or --pairs-from, --codes or --classes")
     if (args.codes or args.classes) and args.pairs is None:
-        raise AnalysisError("--codes and --classes say which pairs to draw: say --pairs N, too")
+        raise ValueError("--codes and --classes say which pairs to draw: say --pairs N, too")
     for text in args.sentence:
         if (words := len(text.split())) > MOST_WORDS:
-            raise AnalysisError(f"--sentence has {words} words: at most {MOST_WORDS} can be drawn")
+            raise ValueError(f"--sentence has {words} words: at most {MOST_WORDS} can be drawn")
     if len(args.sentence) + len(args.id) > 2:
-        raise AnalysisError("at most two sentences are drawn side by side")
+        raise ValueError("at most two sentences are drawn side by side")
     if not (ways or args.sentence or args.id):
-        raise AnalysisError("say what to draw or to measure: --sentence, --id, --pairs N, ...")
+        raise ValueError("say what to draw or to measure: --sentence, --id, --pairs N, ...")
     loaded = translator(checkpoint.load(args.checkpoint, args.data, args.cpu))
     data = checkpoint.subset(loaded, args.subset)
     numbers = [int(i) for i in args.id]
@@ -111,7 +111,7 @@ def run(args: argparse.Namespace) -> list[Path]:
         numbers = [shown.a, shown.b]
     for i in numbers:
         if not 0 <= i < len(data):
-            raise AnalysisError(f"--id {i}: the subset {args.subset} has {len(data)} sentences")
+            raise ValueError(f"--id {i}: the subset {args.subset} has {len(data)} sentences")
         examples.append(Example(data[i]["source"], data[i]["target"]))
 
     out = Path(args.out)
@@ -139,7 +139,7 @@ def measure(loaded: Loaded, data: Any, pairs: Sequence[Pair]) -> dict[str, Agree
     to, so that the decoder's self-attention is compared from the second on.
 
     Raises:
-        AnalysisError: if the sentences of a pair are not of the same length.
+        ValueError: if the sentences of a pair are not of the same length.
     """
     parts: dict[str, list[Agreement]] = {side: [] for side in SIDES}
     ordered = sorted(pairs, key=lambda pair: data.size(pair.a))
@@ -156,7 +156,7 @@ def measure(loaded: Loaded, data: Any, pairs: Sequence[Pair]) -> dict[str, Agree
             "cross": inputs["prev_output_tokens"].ne(loaded.dictionary("target").pad()),
         }
         if not torch.equal(keep["encoder"][a], keep["encoder"][b]):
-            raise AnalysisError("the sentences of a pair must have as many words each")
+            raise ValueError("the sentences of a pair must have as many words each")
         keep["decoder"] = keep["cross"] & (keep["cross"].cumsum(1) > 1)
         same = torch.tensor([pair.targets for pair in chunk])
         same &= keep["cross"][a].eq(keep["cross"][b]).all(1)
@@ -175,7 +175,7 @@ def _pairs(args: argparse.Namespace, loaded: Loaded, data: Any) -> list[Pair]:
     if args.pairs_from:
         pairs = read_pairs(args.pairs_from, _text(loaded, data))
         if not pairs:
-            raise AnalysisError(f"{args.pairs_from}: it has no pairs")
+            raise ValueError(f"{args.pairs_from}: it has no pairs")
         return pairs
     source, target = loaded.dictionary("source"), loaded.dictionary("target")
     if args.classes:
@@ -186,7 +186,7 @@ def _pairs(args: argparse.Namespace, loaded: Loaded, data: Any) -> list[Pair]:
         whose = args.codes or args.checkpoint
         holder = translator(checkpoint.load(whose, args.data, args.cpu)) if args.codes else loaded
         if any(quantizer_of(holder, side) is None for side in ("source", "target")):
-            raise AnalysisError(
+            raise ValueError(
                 f"{whose} has no codes: name an sq_transformer with --codes CHECKPOINT, word "
                 "classes with --classes FILE, or its pairs with --pairs-from FILE"
             )
@@ -204,7 +204,7 @@ def _pairs(args: argparse.Namespace, loaded: Loaded, data: Any) -> list[Pair]:
         args.seed,
     )
     if not pairs:
-        raise AnalysisError(
+        raise ValueError(
             f"no two sentences of the subset {args.subset} have the same sequence of classes in "
             f"{whose}: take a larger --subset, such as train, or a model with fewer codes"
         )
@@ -221,7 +221,7 @@ def _from_text(loaded: Loaded, data: Any, text: str) -> Example:
     """A sentence that was typed, with its reference where the subset has it."""
     dictionary = loaded.dictionary("source")
     if not text.split():
-        raise AnalysisError("--sentence: there is no word in it")
+        raise ValueError("--sentence: there is no word in it")
     words = [index(dictionary, word, "source") for word in text.split()]
     tokens = torch.tensor([*words, dictionary.eos()])
     for i in range(len(data)):
@@ -278,7 +278,7 @@ def _drawing(
         a, b = (torch.from_numpy(s.weights)[None] for s in sentences)
         if a.shape != b.shape:
             if side == "encoder":
-                raise AnalysisError(
+                raise ValueError(
                     f"{sentences[0].title!r} and {sentences[1].title!r} differ in length: only "
                     "sentences of the same number of tokens are drawn side by side"
                 )

@@ -10,7 +10,6 @@ from fairseq.models import FairseqEncoderDecoderModel
 from fairseq.modules import MultiheadAttention
 from torch import Tensor
 
-from compgen_fairseq.analysis import AnalysisError
 from compgen_fairseq.analysis.checkpoint import Loaded
 from compgen_fairseq.models.syntactic_attention import SyntacticAttentionDecoder
 from compgen_fairseq.modules.systematic_attention import SystematicAttention
@@ -27,10 +26,10 @@ def translator(loaded: Loaded) -> Loaded:
     """The same, if it has an encoder and a decoder.
 
     Raises:
-        AnalysisError: if it has not.
+        ValueError: if it has not.
     """
     if not isinstance(loaded.model, FairseqEncoderDecoderModel):
-        raise AnalysisError(
+        raise ValueError(
             f"{loaded.path} holds a {type(loaded.model).__name__}: name a model with an encoder "
             "and a decoder"
         )
@@ -54,7 +53,7 @@ def attention_maps(model: Any, inputs: Mapping[str, Any]) -> dict[str, Tensor]:
         keys)``, float32, on the CPU. A query's weights add up to 1; those of padding are zero.
 
     Raises:
-        AnalysisError: if nothing was recorded.
+        ValueError: if nothing was recorded.
     """
     found: dict[str, list[Tensor]] = {side: [] for side in SIDES}
     with recorded(model, found):
@@ -64,7 +63,7 @@ def attention_maps(model: Any, inputs: Mapping[str, Any]) -> dict[str, Tensor]:
             model.encoder(inputs["src_tokens"], src_lengths=inputs["src_lengths"])
     maps = {side: torch.stack(layers, 1).float().cpu() for side, layers in found.items() if layers}
     if not maps:
-        raise AnalysisError(f"{type(model).__name__} has no attention that can be recorded here")
+        raise ValueError(f"{type(model).__name__} has no attention that can be recorded here")
     return maps
 
 

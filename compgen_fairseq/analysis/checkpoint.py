@@ -12,7 +12,6 @@ import torch
 from fairseq import checkpoint_utils, utils
 from tqdm import tqdm
 
-from compgen_fairseq.analysis import AnalysisError
 from compgen_fairseq.checkpoint import read
 from compgen_fairseq.prototypes.states import make_batches
 
@@ -61,21 +60,21 @@ def load(checkpoint: str, data: str, cpu: bool = False) -> Loaded:
         cpu: use no GPU.
 
     Raises:
-        AnalysisError: if either is not there or they don't belong together.
+        ValueError: if either is not there or they don't belong together.
     """
     state = read(checkpoint, {"data": data})
     if not Path(data).is_dir():
-        raise AnalysisError(f"{data} is no folder: name the fairseq-preprocess'ed data")
+        raise ValueError(f"{data} is no folder: name the fairseq-preprocess'ed data")
     try:
         models, cfg, task = checkpoint_utils.load_model_ensemble_and_task([checkpoint], state=state)
     except (RuntimeError, ValueError) as error:
         reason = str(error).splitlines()[-1].strip()
-        raise AnalysisError(f"{checkpoint} cannot be loaded with {data}: {reason}") from None
+        raise ValueError(f"{checkpoint} cannot be loaded with {data}: {reason}") from None
     except Exception as error:
         # where it finds no language pair, fairseq raises an exception of no narrower type
         if not (type(error) is Exception or isinstance(error, FileNotFoundError)):
             raise
-        raise AnalysisError(f"{data} is not the data of {checkpoint}: {error}") from None
+        raise ValueError(f"{data} is not the data of {checkpoint}: {error}") from None
     model = models[0].eval()
     if torch.cuda.is_available() and not cpu:
         model.cuda()
@@ -86,16 +85,14 @@ def subset(loaded: Loaded, name: str) -> Any:
     """The data set of a part of the data, such as ``test``.
 
     Raises:
-        AnalysisError: if there is no such part.
+        ValueError: if there is no such part.
     """
     if name not in loaded.task.datasets:
         try:
             loaded.task.load_dataset(name)
         except FileNotFoundError:
             folder = loaded.task.cfg.data
-            raise AnalysisError(
-                f"{folder} has no subset {name!r}: choose another --subset"
-            ) from None
+            raise ValueError(f"{folder} has no subset {name!r}: choose another --subset") from None
     return loaded.task.dataset(name)
 
 
@@ -113,7 +110,7 @@ def batches(
         indices: the pairs to take, by their number in the part; all by default.
 
     Raises:
-        AnalysisError: if there is no such part.
+        ValueError: if there is no such part.
     """
     data = subset(loaded, name)
     chosen = np.arange(len(data)) if indices is None else np.asarray(indices, dtype=np.int64)

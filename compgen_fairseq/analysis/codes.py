@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from compgen.ranges import AT_LEAST_1, SEED
-from compgen_fairseq.analysis import AnalysisError, checkpoint, figure, tables, vocabulary
+from compgen_fairseq.analysis import checkpoint, figure, tables, vocabulary
 from compgen_fairseq.analysis.tags import read_tags, scan_tags
 
 FOLDS = 10
@@ -50,13 +50,13 @@ def run(args: argparse.Namespace) -> list[Path]:
         known = scan_tags(words) if args.tags == "scan" else read_tags(args.tags)
         tags = {word: known[word] for word in words if word in known}
         if not tags:
-            raise AnalysisError(f"{args.tags} has no word of the {args.side} dictionary")
+            raise ValueError(f"{args.tags} has no word of the {args.side} dictionary")
     counts = count(checkpoint.subset(loaded, args.subset), args.side, len(dictionary))[types]
     codes = codes[types]
     order = np.argsort(-counts, kind="stable")
     usage = np.bincount(codes, weights=counts, minlength=len(codebook))
     if usage.sum() == 0:
-        raise AnalysisError(f"the subset {args.subset} of {args.data} has no {args.side} words")
+        raise ValueError(f"the subset {args.subset} of {args.data} has no {args.side} words")
     rows = [
         {"code": code, "words": int((codes == code).sum()), "tokens": int(usage[code])}
         | {"share": round(usage[code] / usage.sum(), 6)}
@@ -156,7 +156,7 @@ def probe(vectors: np.ndarray, tags: np.ndarray, counts: np.ndarray, seed: int) 
         the most frequent tag of its training words; ``folds``.
 
     Raises:
-        AnalysisError: if there are too few words or tags.
+        ValueError: if there are too few words or tags.
     """
     from sklearn.dummy import DummyClassifier
     from sklearn.linear_model import LogisticRegression
@@ -166,7 +166,7 @@ def probe(vectors: np.ndarray, tags: np.ndarray, counts: np.ndarray, seed: int) 
 
     folds = KFold(max(2, min(FOLDS, len(tags))), shuffle=True, random_state=seed)
     if len(tags) < 2 or any(len(set(tags[train])) < 2 for train, _ in folds.split(tags)):
-        raise AnalysisError("--tags: too few tagged words of different tags for a probe")
+        raise ValueError("--tags: too few tagged words of different tags for a probe")
     result: dict[str, Any] = {"folds": folds.get_n_splits()}
     linear = make_pipeline(StandardScaler(), LogisticRegression(max_iter=1000))
     for name, model in (("", linear), ("majority_", DummyClassifier())):

@@ -11,7 +11,7 @@ from sklearn.feature_extraction.text import ENGLISH_STOP_WORDS
 from torch import Tensor
 
 from compgen.ranges import AT_LEAST_1
-from compgen_fairseq.analysis import AnalysisError, checkpoint, figure
+from compgen_fairseq.analysis import checkpoint, figure
 from compgen_fairseq.analysis.attention_maps import attention_maps, translator
 from compgen_fairseq.analysis.checkpoint import Loaded
 from compgen_fairseq.analysis.tables import write_csv, write_json
@@ -66,12 +66,12 @@ def run(args: argparse.Namespace) -> list[Path]:
     """Count and write.
 
     Raises:
-        AnalysisError: if a word or layer is not there, or the model has no alignment.
+        ValueError: if a word or layer is not there, or the model has no alignment.
     """
     paths = [args.checkpoint, *([args.versus] if args.versus else [])]
     labels = args.label or [str(Path(path).with_suffix("")) for path in paths]
     if len(labels) != len(paths) or len(set(labels)) != len(labels):
-        raise AnalysisError(f"--label: name each of {len(paths)} models differently")
+        raise ValueError(f"--label: name each of {len(paths)} models differently")
     found: dict[str, dict[int, Counter[int]]] = {}
     for label, path in zip(labels, paths, strict=True):
         loaded = translator(checkpoint.load(path, args.data, args.cpu))
@@ -96,7 +96,7 @@ def count(
         words: the target types.
 
     Raises:
-        AnalysisError: if there is no such layer, or no attention to the source.
+        ValueError: if there is no such layer, or no attention to the source.
     """
     source, target = loaded.dictionary("source"), loaded.dictionary("target")
     counts: dict[int, Counter[int]] = {word: Counter() for word in words}
@@ -105,10 +105,10 @@ def count(
     for sample in checkpoint.batches(loaded, args.subset, args.max_tokens):
         weights = attention_maps(loaded.model, sample["net_input"]).get("cross")
         if weights is None:
-            raise AnalysisError(f"{loaded.path}: its decoder has no attention to the source")
+            raise ValueError(f"{loaded.path}: its decoder has no attention to the source")
         layers = weights.size(1)
         if args.layer is not None and not 1 <= args.layer <= layers:
-            raise AnalysisError(f"--layer {args.layer}: {loaded.path} has layers 1 to {layers}")
+            raise ValueError(f"--layer {args.layer}: {loaded.path} has layers 1 to {layers}")
         weights = weights[:, (args.layer or layers) - 1].mean(1)
         inputs = {name: sample["net_input"][name].cpu() for name in TOKENS}
         tokens = sample["target"].cpu() if args.step == "output" else inputs["prev_output_tokens"]
@@ -143,7 +143,7 @@ def _words(args: argparse.Namespace, dictionary: Any, data: Any) -> list[int]:
         chosen = [index(dictionary, word, "target") for word in dict.fromkeys(args.words)]
         for word in chosen:
             if not seen[word]:
-                raise AnalysisError(
+                raise ValueError(
                     f"{dictionary[word]!r} does not occur in the subset {args.subset}: "
                     "choose another"
                 )
@@ -156,7 +156,7 @@ def _words(args: argparse.Namespace, dictionary: Any, data: Any) -> list[int]:
 
     frequent = [type_ for type_, _ in seen.most_common() if content(type_)]
     if not frequent:
-        raise AnalysisError(f"the subset {args.subset} has no words with letters: say --words")
+        raise ValueError(f"the subset {args.subset} has no words with letters: say --words")
     return frequent[: args.top]
 
 

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from compgen.ranges import AT_LEAST_0, AT_LEAST_1, SEED
-from compgen_fairseq.analysis import AnalysisError, checkpoint, figure, tables, vocabulary
+from compgen_fairseq.analysis import checkpoint, figure, tables, vocabulary
 from compgen_fairseq.analysis.checkpoint import Loaded
 from compgen_fairseq.analysis.projection import Projection, tsne
 from compgen_fairseq.prototypes.kmeans import kmeans
@@ -97,7 +97,7 @@ def choose(
         top: only so many.
 
     Raises:
-        AnalysisError: if the dictionary lacks a word.
+        ValueError: if the dictionary lacks a word.
     """
     if words:
         types = np.array(sorted({vocabulary.index(dictionary, word, side) for word in words}))
@@ -105,7 +105,7 @@ def choose(
         types = vocabulary.words(dictionary)
     types = types[np.argsort(-np.array(dictionary.count)[types], kind="stable")]
     if top is not None and top < 1:
-        raise AnalysisError(f"--top is at least 1, not {top}")
+        raise ValueError(f"--top is at least 1, not {top}")
     return types[:top]
 
 
@@ -120,7 +120,7 @@ def group(
     """What the words are coloured by: ``"code"`` or ``"cluster"``, and that of each, ``(n,)``.
 
     Raises:
-        AnalysisError: if there are fewer words than clusters.
+        ValueError: if there are fewer words than clusters.
     """
     from sklearn.metrics import pairwise_distances_argmin
 
@@ -128,7 +128,7 @@ def group(
         return "code", vocabulary.type_codes(loaded, side)[types]
     number = min(8, len(types)) if clusters is None else clusters
     if not 1 <= number <= len(types):
-        raise AnalysisError(f"--clusters lies between 1 and {len(types)}, the number of words")
+        raise ValueError(f"--clusters lies between 1 and {len(types)}, the number of words")
     centres, _ = kmeans(np.ascontiguousarray(vectors), number, seed, redo=5)
     return "cluster", pairwise_distances_argmin(vectors, centres)
 

@@ -10,8 +10,8 @@ from typing import Any
 from compgen.ranges import SEED, Range
 from compgen.scoring import cter
 from compgen.scoring.cogs import CASES, IN_DISTRIBUTION
-from compgen.scoring.generate_log import Generation, LogError, read
-from compgen_fairseq.analysis import AnalysisError, figure
+from compgen.scoring.generate_log import Generation, read
+from compgen_fairseq.analysis import figure
 from compgen_fairseq.analysis.bootstrap import Rate, rate
 from compgen_fairseq.analysis.tables import write_csv, write_json
 
@@ -79,19 +79,16 @@ def run(args: argparse.Namespace) -> list[Path]:
     """Score the logs and write the picture and the numbers.
 
     Raises:
-        AnalysisError: if a log or what belongs to it is not there or does not fit.
+        ValueError: if a log or what belongs to it is not there or does not fit.
     """
     labels = args.label or [str(Path(log).with_suffix("")) for log in args.logs]
     if len(labels) != len(args.logs) or len(set(labels)) != len(labels):
-        raise AnalysisError(f"--label: name each of the {len(args.logs)} logs differently")
-    try:
-        systems = {label: read(log) for label, log in zip(labels, args.logs, strict=True)}
-    except LogError as error:
-        raise AnalysisError(str(error)) from None
+        raise ValueError(f"--label: name each of the {len(args.logs)} logs differently")
+    systems = {label: read(log) for label, log in zip(labels, args.logs, strict=True)}
     first = systems[labels[0]]
     for log, system in zip(args.logs, systems.values(), strict=True):
         if (system.sources, system.targets) != (first.sources, first.targets):
-            raise AnalysisError(f"{args.logs[0]} and {log} are not about the same sentences")
+            raise ValueError(f"{args.logs[0]} and {log} are not about the same sentences")
     by_cter = args.by in CTER
     verdicts = (cter_verdicts if by_cter else exact_match_verdicts)(args, systems)
     rates = {"instance CTER" if by_cter else "exact match": rates_of(verdicts, args)}
@@ -105,7 +102,7 @@ def cter_verdicts(args: argparse.Namespace, systems: Mapping[str, Generation]) -
     that share a compound.
 
     Raises:
-        AnalysisError: if the data folder lacks what is needed, or has it for other sentences.
+        ValueError: if the data folder lacks what is needed, or has it for other sentences.
     """
     file = _file(args, "cter", "compound", "prepare/cognition.sh")
     lexicon = cter.read_lexicon(file.with_name("lexicon"))
@@ -114,8 +111,8 @@ def cter_verdicts(args: argparse.Namespace, systems: Mapping[str, Generation]) -
     for (label, system), log in zip(systems.items(), args.logs, strict=True):
         try:
             lines = cter.align(system.sources, compounds, system.hypotheses)
-        except cter.CTERError as error:
-            raise AnalysisError(f"{log} and {file}: {error}") from None
+        except ValueError as error:
+            raise ValueError(f"{log} and {file}: {error}") from None
         hits[label] = [bool(cter.judge(line, lexicon)) for line in lines]
     name = args.by.replace("-", "_")
     keys = [str(cter.GROUPINGS[name](line)) for line in lines]
@@ -139,11 +136,11 @@ def exact_match_verdicts(args: argparse.Namespace, systems: Mapping[str, Generat
     """Which hypotheses equal their reference in the log; every sentence is a unit.
 
     Raises:
-        AnalysisError: if the logs have no references, or the cases are not those of the sentences.
+        ValueError: if the logs have no references, or the cases are not those of the sentences.
     """
     first = next(iter(systems.values()))
     if not first.targets:
-        raise AnalysisError(f"{args.logs[0]}: it has no references (T- lines)")
+        raise ValueError(f"{args.logs[0]}: it has no references (T- lines)")
     hits = {
         label: [h == t for h, t in zip(system.hypotheses, system.targets, strict=True)]
         for label, system in systems.items()
@@ -198,20 +195,20 @@ def _cases(args: argparse.Namespace, n: int) -> list[str]:
     file = _file(args, "cases", "case", "prepare/cogs.sh")
     cases = cter.read_lines(file)
     if len(cases) != n:
-        raise AnalysisError(f"{file} has {len(cases)} lines, but {args.logs[0]} {n} sentences")
+        raise ValueError(f"{file} has {len(cases)} lines, but {args.logs[0]} {n} sentences")
     for number, case in enumerate(cases, 1):
         if case not in (*CASES, IN_DISTRIBUTION):
-            raise AnalysisError(f"{file}, line {number}: {case!r} is no generalization case")
+            raise ValueError(f"{file}, line {number}: {case!r} is no generalization case")
     return cases
 
 
 def _file(args: argparse.Namespace, folder: str, suffix: str, script: str) -> Path:
     """A file of the data folder."""
     if not args.data:
-        raise AnalysisError(f"--by {args.by} needs --data DATA, a folder of {script}")
+        raise ValueError(f"--by {args.by} needs --data DATA, a folder of {script}")
     file = Path(args.data, folder, f"{args.subset}.{suffix}")
     if not file.is_file():
-        raise AnalysisError(f"{file} is not there: --by {args.by} needs a folder of {script}")
+        raise ValueError(f"{file} is not there: --by {args.by} needs a folder of {script}")
     return file
 
 

@@ -15,7 +15,6 @@ from typing import Any
 
 import numpy as np
 
-from compgen_fairseq.analysis import AnalysisError
 from compgen_fairseq.analysis.tables import write_bytes
 
 COLOURS = (
@@ -32,14 +31,14 @@ def _matplotlib() -> Any:
     """matplotlib, without a window, with fonts for as many scripts as this machine has.
 
     Raises:
-        AnalysisError: if it is not installed.
+        ValueError: if it is not installed.
     """
     for chatty in ("matplotlib", "fontTools"):  # at its import fairseq asks all for every detail
         logging.getLogger(chatty).setLevel(logging.ERROR)
     try:
         import matplotlib
     except ImportError:
-        raise AnalysisError(
+        raise ValueError(
             'matplotlib is not installed: pip install "compgen-fairseq[analysis]"'
         ) from None
     from matplotlib import font_manager
@@ -67,7 +66,7 @@ def new(width: float = 6.4, height: float = 4.8) -> Any:
         height: in inches.
 
     Raises:
-        AnalysisError: if matplotlib is not installed.
+        ValueError: if matplotlib is not installed.
     """
     _matplotlib()
     from matplotlib.backends.backend_agg import FigureCanvasAgg
@@ -95,7 +94,7 @@ def save(figure: Any, folder: Path, name: str) -> list[Path]:
         the two files.
 
     Raises:
-        AnalysisError: if one cannot be written.
+        ValueError: if one cannot be written.
     """
     titles = [axes.get_title(place) for axes in figure.axes for place in ("left", "center")]
     caption = " ".join(next(filter(None, [figure.get_suptitle(), *titles]), "").split())

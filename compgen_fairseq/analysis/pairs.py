@@ -10,7 +10,6 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from compgen_fairseq.analysis import AnalysisError
 from compgen_fairseq.analysis.tables import write_bytes
 
 NONE = -1  # the class of a word without one
@@ -36,7 +35,7 @@ def read_classes(path: str, dictionary: Any) -> Tensor:
     class of its own, and words that are not listed have none.
 
     Raises:
-        AnalysisError: if the file cannot be read, a line is not of this form, or no word of the
+        ValueError: if the file cannot be read, a line is not of this form, or no word of the
             dictionary is listed.
     """
     classes = torch.full((len(dictionary),), NONE)
@@ -44,11 +43,11 @@ def read_classes(path: str, dictionary: Any) -> Tensor:
     for number, line in enumerate(_lines(path), 1):
         word, tab, name = line.rstrip("\r").partition("\t")
         if not (word and tab and name):
-            raise AnalysisError(f"{path}, line {number}: not a word, a tab and its class")
+            raise ValueError(f"{path}, line {number}: not a word, a tab and its class")
         if word in dictionary:
             classes[dictionary.index(word)] = names.setdefault(name, len(names))
     if not names:
-        raise AnalysisError(f"{path}: it lists no word of the source dictionary")
+        raise ValueError(f"{path}: it lists no word of the source dictionary")
     classes[dictionary.eos()] = len(names)
     return classes
 
@@ -135,21 +134,21 @@ def read_pairs(path: str, text: Sequence[str]) -> list[Pair]:
         text: the source of every sentence of the subset.
 
     Raises:
-        AnalysisError: if it cannot be read or is about other sentences.
+        ValueError: if it cannot be read or is about other sentences.
     """
     rows = [line.split("\t") for line in _lines(path)]
     if not rows or tuple(rows[0]) != COLUMNS:
-        raise AnalysisError(f"{path}: it has not the columns {', '.join(COLUMNS)} of a pair file")
+        raise ValueError(f"{path}: it has not the columns {', '.join(COLUMNS)} of a pair file")
     pairs = []
     for number, row in enumerate(rows[1:], 2):
         try:
             a, b, targets, source_a, source_b = row
             pair = Pair(int(a), int(b), bool(int(targets)))
         except ValueError:
-            raise AnalysisError(f"{path}, line {number}: not a pair of sentences") from None
+            raise ValueError(f"{path}, line {number}: not a pair of sentences") from None
         for i, source in ((pair.a, source_a), (pair.b, source_b)):
             if not 0 <= i < len(text) or text[i] != source:
-                raise AnalysisError(
+                raise ValueError(
                     f"{path}, line {number}: sentence {i} of this subset is not {source!r}"
                 )
         pairs.append(pair)
@@ -160,6 +159,6 @@ def _lines(path: str) -> list[str]:
     try:
         return Path(path).read_text(encoding="utf-8").splitlines()
     except OSError as error:
-        raise AnalysisError(f"{path}: {error.strerror}") from None
+        raise ValueError(f"{path}: {error.strerror}") from None
     except UnicodeDecodeError:
-        raise AnalysisError(f"{path}: not UTF-8 text") from None
+        raise ValueError(f"{path}: not UTF-8 text") from None

@@ -7,7 +7,6 @@ from typing import NamedTuple
 
 import numpy as np
 
-from compgen_fairseq.analysis import AnalysisError
 from compgen_fairseq.analysis.checkpoint import progress_bar
 
 DIMENSIONS = 50  # of the principal components that t-SNE reads
@@ -35,17 +34,17 @@ def tsne(vectors: np.ndarray, seed: int = 1, perplexity: float | None = None) ->
         perplexity: about how many neighbours count; by default 30, of few vectors a third.
 
     Raises:
-        AnalysisError: if there are too few vectors.
+        ValueError: if there are too few vectors.
     """
     from sklearn.decomposition import PCA
     from sklearn.manifold import TSNE
 
     n, dim = vectors.shape
     if n < 4:
-        raise AnalysisError(f"t-SNE needs at least 4 vectors, not {n}")
+        raise ValueError(f"t-SNE needs at least 4 vectors, not {n}")
     perplexity = min(30.0, (n - 1) / 3) if perplexity is None else perplexity
     if not 0 < perplexity < n:
-        raise AnalysisError(f"--perplexity lies between 0 and {n}, the number of vectors")
+        raise ValueError(f"--perplexity lies between 0 and {n}, the number of vectors")
     if min(n, dim) > DIMENSIONS:
         vectors = PCA(DIMENSIONS, svd_solver="randomized", random_state=seed).fit_transform(vectors)
     method = TSNE(

@@ -15,7 +15,7 @@ import numpy as np
 from fairseq.models.transformer import TransformerModelBase
 
 from compgen.ranges import AT_LEAST_0, AT_LEAST_1, SEED
-from compgen_fairseq.analysis import AnalysisError, checkpoint, figure, tables, vocabulary
+from compgen_fairseq.analysis import checkpoint, figure, tables, vocabulary
 from compgen_fairseq.analysis.checkpoint import Loaded
 from compgen_fairseq.analysis.projection import tsne
 from compgen_fairseq.contracts import HasPrototypes
@@ -82,10 +82,10 @@ def run(args: argparse.Namespace) -> list[Path]:
     figure.new()  # says at once whether matplotlib is missing
     for name in ("most", "centres"):
         if getattr(args, name) < 1:
-            raise AnalysisError(f"--{name} is at least 1, not {getattr(args, name)}")
+            raise ValueError(f"--{name} is at least 1, not {getattr(args, name)}")
     loaded = checkpoint.load(args.checkpoint, args.data, args.cpu)
     if not isinstance(loaded.model, TransformerModelBase):
-        raise AnalysisError(
+        raise ValueError(
             f"{args.checkpoint} has no states to cluster: this takes fairseq's transformer and "
             "what is built on it, such as proto_transformer"
         )
@@ -101,9 +101,7 @@ def run(args: argparse.Namespace) -> list[Path]:
         loaded.model, dataset, word, args.most, args.max_tokens, options.prototype_layer
     )
     if len(sample) == 0:
-        raise AnalysisError(
-            f"{args.word!r} does not occur in the subset {args.subset} of {args.data}"
-        )
+        raise ValueError(f"{args.word!r} does not occur in the subset {args.subset} of {args.data}")
     states = found.numpy()
     centres = trained(loaded, word)
     kind = "prototypes" if len(centres) else "k-means centres"

@@ -10,7 +10,7 @@ import numpy as np
 from compgen.ranges import Range
 from compgen.reporting.report import Report, Summary, report_of
 from compgen.reporting.runs import CHECKPOINTS, ScoreName
-from compgen_fairseq.analysis import AnalysisError, figure
+from compgen_fairseq.analysis import figure
 from compgen_fairseq.analysis.tables import write_csv, write_json
 
 TOP = 100.0  # scores are percentages
@@ -46,8 +46,8 @@ def run(args: argparse.Namespace) -> list[Path]:
     """Read the runs and write the picture and the numbers.
 
     Raises:
-        AnalysisError: if no method has the score.
-        ReportError: if the runs cannot stand side by side.
+        ValueError: if no method has the score.
+        ValueError: if the runs cannot stand side by side.
     """
     found = report_of(args.runs, args.allow_differences)
     score, summaries = summaries_of(found, args.score, args.checkpoint)
@@ -76,7 +76,7 @@ def summaries_of(
     """A score of each method that has it.
 
     Raises:
-        AnalysisError: if there is no such score.
+        ValueError: if there is no such score.
     """
     of_checkpoint = [score for score in found.scores if score.checkpoint == checkpoint]
     for score in of_checkpoint:
@@ -84,7 +84,7 @@ def summaries_of(
             pairs = ((row.label, row.summary(score)) for row in found.rows)
             return score, {label: one for label, one in pairs if one is not None}
     names = ", ".join(dict.fromkeys(score.name for score in of_checkpoint)) or "none"
-    raise AnalysisError(f"--score {name}: the runs' scores are {names}; evaluate.sh makes them")
+    raise ValueError(f"--score {name}: the runs' scores are {names}; evaluate.sh makes them")
 
 
 def draw(summaries: Mapping[str, Summary], score: ScoreName, bins: int) -> Any:

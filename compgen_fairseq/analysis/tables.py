@@ -8,7 +8,6 @@ from pathlib import Path
 from typing import Any
 
 from compgen.output import replacing
-from compgen_fairseq.analysis import AnalysisError
 
 
 def write_json(path: Path, data: Any) -> Path:
@@ -18,7 +17,7 @@ def write_json(path: Path, data: Any) -> Path:
         the path.
 
     Raises:
-        AnalysisError: if it cannot be written.
+        ValueError: if it cannot be written.
     """
     text = json.dumps(data, ensure_ascii=False, indent=1, allow_nan=False)
     return write_bytes(path, f"{text}\n".encode())
@@ -31,7 +30,7 @@ def write_csv(path: Path, rows: Sequence[Mapping[str, Any]]) -> Path:
         the path.
 
     Raises:
-        AnalysisError: if it cannot be written.
+        ValueError: if it cannot be written.
     """
     text = io.StringIO()
     writer = csv.DictWriter(text, list(rows[0]) if rows else [], lineterminator="\n")
@@ -47,12 +46,12 @@ def write_bytes(path: Path, data: bytes) -> Path:
         the path.
 
     Raises:
-        AnalysisError: if it cannot be written.
+        ValueError: if it cannot be written.
     """
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         with replacing(path) as partial:
             partial.write_bytes(data)
     except OSError as error:
-        raise AnalysisError(f"{path}: {error.strerror}") from None
+        raise ValueError(f"{path}: {error.strerror}") from None
     return path

@@ -4,7 +4,6 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from compgen.data.scan import TIMES, TURNS
-from compgen_fairseq.analysis import AnalysisError
 
 SCAN = {
     "turn": "turn",
@@ -22,10 +21,10 @@ def scan_tags(words: Sequence[str]) -> dict[str, str]:
     As in the grammar's reading, every word that it does not use itself is a verb: ``walk1`` too.
 
     Raises:
-        AnalysisError: if these are not the words of SCAN.
+        ValueError: if these are not the words of SCAN.
     """
     if not {"walk", "I_WALK"} & set(words):
-        raise AnalysisError("--tags scan is for SCAN, which this dictionary is not of")
+        raise ValueError("--tags scan is for SCAN, which this dictionary is not of")
     return {word: SCAN.get(word, "action" if word.startswith("I_") else "verb") for word in words}
 
 
@@ -33,19 +32,19 @@ def read_tags(path: str) -> dict[str, str]:
     """The tags of words from a file with lines of ``word TAB tag``.
 
     Raises:
-        AnalysisError: if a line is not of that form, or a word has two tags.
+        ValueError: if a line is not of that form, or a word has two tags.
     """
     tags: dict[str, str] = {}
     try:
         lines = Path(path).read_text(encoding="utf-8").splitlines()
     except UnicodeDecodeError:
-        raise AnalysisError(f"{path} is not in UTF-8") from None
+        raise ValueError(f"{path} is not in UTF-8") from None
     except OSError as error:
-        raise AnalysisError(f"{path}: {error.strerror}") from None
+        raise ValueError(f"{path}: {error.strerror}") from None
     for number, line in enumerate(lines, start=1):
         word, tab, tag = line.partition("\t")
         if not (word and tab and tag.strip()):
-            raise AnalysisError(f"{path}, line {number} is not of the form 'word TAB tag'")
+            raise ValueError(f"{path}, line {number} is not of the form 'word TAB tag'")
         if tags.setdefault(word, tag.strip()) != tag.strip():
-            raise AnalysisError(f"{path}, line {number}: {word!r} has another tag above")
+            raise ValueError(f"{path}, line {number}: {word!r} has another tag above")
     return tags

@@ -8,7 +8,6 @@ import torch.nn as nn
 from fairseq.data import Dictionary
 from torch import Tensor
 
-from compgen_fairseq.analysis import AnalysisError
 from compgen_fairseq.analysis.checkpoint import Loaded
 
 SIDES = ("source", "target")
@@ -30,13 +29,13 @@ def index(dictionary: Dictionary, word: str, side: str) -> int:
     """The type of a word.
 
     Raises:
-        AnalysisError: if the dictionary has no such word; it names the words that look like it.
+        ValueError: if the dictionary has no such word; it names the words that look like it.
     """
     if word in dictionary:
         return dictionary.index(word)
     near = difflib.get_close_matches(word, dictionary.symbols[dictionary.nspecial :], 3)
     hint = f"; near it are {', '.join(map(repr, near))}" if near else ""
-    raise AnalysisError(f"{word!r} is not in the {side} dictionary{hint}")
+    raise ValueError(f"{word!r} is not in the {side} dictionary{hint}")
 
 
 def embeddings(loaded: Loaded, side: str, name: str | None = None) -> tuple[str, Tensor]:
@@ -51,7 +50,7 @@ def embeddings(loaded: Loaded, side: str, name: str | None = None) -> tuple[str,
         their name in the encoder or decoder, and the matrix, float32, ``(types, dim)``.
 
     Raises:
-        AnalysisError: if there are none of that name.
+        ValueError: if there are none of that name.
     """
     stack = stack_of(loaded, side)
     types = len(loaded.dictionary(side))
@@ -62,12 +61,12 @@ def embeddings(loaded: Loaded, side: str, name: str | None = None) -> tuple[str,
         if type(part) is nn.Embedding and part.num_embeddings == types
     }
     if not found:
-        raise AnalysisError(
+        raise ValueError(
             f"the model of {loaded.path} has no embeddings of its {side} words: "
             f"choose the other --side"
         )
     if name is not None and name not in found:
-        raise AnalysisError(f"--embedding is one of {', '.join(found)}, not {name!r}")
+        raise ValueError(f"--embedding is one of {', '.join(found)}, not {name!r}")
     name = name or next(iter(found))
     return name, found[name].detach().float().cpu()
 
@@ -76,9 +75,7 @@ def stack_of(loaded: Loaded, side: str) -> Any:
     """The model's encoder for ``"source"``, its decoder for ``"target"``."""
     stack = getattr(loaded.model, "encoder" if side == "source" else "decoder", None)
     if stack is None:
-        raise AnalysisError(
-            f"the model of {loaded.path} has no {side} side: choose the other --side"
-        )
+        raise ValueError(f"the model of {loaded.path} has no {side} side: choose the other --side")
     return stack
 
 
@@ -92,10 +89,10 @@ def type_codes(loaded: Loaded, side: str) -> np.ndarray:
     """The code of every type of the dictionary, ``(types,)``.
 
     Raises:
-        AnalysisError: if the model has no codes.
+        ValueError: if the model has no codes.
     """
     if quantizer_of(loaded, side) is None:
-        raise AnalysisError(
+        raise ValueError(
             f"the model of {loaded.path} has no codes: train an sq_transformer architecture with "
             "--quantizer sovq or vq"
         )

@@ -8,7 +8,6 @@ from fairseq.models import ARCH_CONFIG_REGISTRY, ARCH_MODEL_REGISTRY
 from random_batches import EOS, LENGTHS, PAD, TASK, batch
 
 import compgen_fairseq  # noqa: F401
-from compgen_fairseq.analysis import AnalysisError
 from compgen_fairseq.analysis.attention_maps import SIDES, attention_maps, translator
 from compgen_fairseq.analysis.checkpoint import Loaded
 from compgen_fairseq.modules.systematic_attention import SystematicAttention
@@ -158,11 +157,11 @@ def test_syntactic_attentions_alignment_and_its_start_marker():
 
 
 def test_a_model_without_such_attention_is_refused():
-    with pytest.raises(AnalysisError, match="LSTMModel has no attention"):
+    with pytest.raises(ValueError, match="LSTMModel has no attention"):
         attention_maps(build("lstm"), batch(LENGTHS)["net_input"])
     model = Loaded(build("transformer"), None, None, "a.pt")
     assert translator(model) is model
     with pytest.raises(
-        AnalysisError, match=r"a\.pt holds a TransformerEncoderBase: name a model with"
+        ValueError, match=r"a\.pt holds a TransformerEncoderBase: name a model with"
     ):
         translator(Loaded(model.model.encoder, None, None, "a.pt"))

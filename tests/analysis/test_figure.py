@@ -7,7 +7,7 @@ import pytest
 from matplotlib.image import imread
 from matplotlib.text import Text
 
-from compgen_fairseq.analysis import AnalysisError, figure
+from compgen_fairseq.analysis import figure
 
 
 def scatter(points):
@@ -77,5 +77,5 @@ def test_a_label_stands_beside_its_point():
 def test_without_matplotlib_one_sentence_says_how_to_get_it(monkeypatch):
     figure._matplotlib.cache_clear()
     monkeypatch.setitem(sys.modules, "matplotlib", None)
-    with pytest.raises(AnalysisError, match=r'pip install "compgen-fairseq\[analysis\]"'):
+    with pytest.raises(ValueError, match=r'pip install "compgen-fairseq\[analysis\]"'):
         figure.new()

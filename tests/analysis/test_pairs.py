@@ -4,7 +4,6 @@ import pytest
 import torch
 from random_batches import dictionary
 
-from compgen_fairseq.analysis import AnalysisError
 from compgen_fairseq.analysis.pairs import Pair, find_pairs, read_classes, read_pairs, write_pairs
 
 UNK, EOS = 3, 2
@@ -75,9 +74,9 @@ def test_classes_of_a_file(tmp_path):
         ("other\tnoun\n", "lists no word"),
     ):
         path.write_text(text)
-        with pytest.raises(AnalysisError, match=reason):
+        with pytest.raises(ValueError, match=reason):
             read_classes(str(path), words)
-    with pytest.raises(AnalysisError, match="none: No such file"):
+    with pytest.raises(ValueError, match="none: No such file"):
         read_classes(str(tmp_path / "none"), words)
 
 
@@ -90,13 +89,13 @@ def test_a_pair_file_is_read_as_it_was_written(tmp_path):
         (["a b", "c d", "a e"], "line 2: sentence 2 of this subset is not 'a d'"),
         (["a b"], "line 2: sentence 2"),
     ):
-        with pytest.raises(AnalysisError, match=reason):
+        with pytest.raises(ValueError, match=reason):
             read_pairs(str(path), other)
     path.write_text(path.read_text() + "1\tx\t1\tc d\ta b\n")
-    with pytest.raises(AnalysisError, match="line 4: not a pair"):
+    with pytest.raises(ValueError, match="line 4: not a pair"):
         read_pairs(str(path), text)
     path.write_text("0\t1\n")
-    with pytest.raises(AnalysisError, match="columns a, b, targets, source_a, source_b"):
+    with pytest.raises(ValueError, match="columns a, b, targets, source_a, source_b"):
         read_pairs(str(path), text)
-    with pytest.raises(AnalysisError, match="No such file"):
+    with pytest.raises(ValueError, match="No such file"):
         read_pairs(str(tmp_path / "none"), text)

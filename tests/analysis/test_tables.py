@@ -5,7 +5,6 @@ import json
 
 import pytest
 
-from compgen_fairseq.analysis import AnalysisError
 from compgen_fairseq.analysis.tables import write_csv, write_json
 
 
@@ -28,6 +27,6 @@ def test_what_cannot_be_written_leaves_nothing(tmp_path):
         write_json(path, {"loss": float("nan")})
     assert not list(tmp_path.iterdir())
     path.mkdir()
-    with pytest.raises(AnalysisError, match=r"table\.json: Is a directory"):
+    with pytest.raises(ValueError, match=r"table\.json: Is a directory"):
         write_json(path, [])
     assert [p.name for p in tmp_path.iterdir()] == ["table.json"]

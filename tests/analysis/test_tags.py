@@ -3,7 +3,6 @@
 import pytest
 
 from compgen.data.scan import augment, generate
-from compgen_fairseq.analysis import AnalysisError
 from compgen_fairseq.analysis.tags import read_tags, scan_tags
 
 
@@ -32,7 +31,7 @@ def test_augmented_verbs_are_verbs():
 
 
 def test_scan_is_for_scan():
-    with pytest.raises(AnalysisError, match="--tags scan is for SCAN"):
+    with pytest.raises(ValueError, match="--tags scan is for SCAN"):
         scan_tags(["the", "dog"])
 
 
@@ -46,10 +45,10 @@ def test_a_file_of_tags(tmp_path):
         ("like\tVERB\nlike\tADP\n", "line 2: 'like' has another tag above"),
     ):
         path.write_text(text, encoding="utf-8")
-        with pytest.raises(AnalysisError, match=reason):
+        with pytest.raises(ValueError, match=reason):
             read_tags(str(path))
     path.write_bytes(b"\xff")
-    with pytest.raises(AnalysisError, match="not in UTF-8"):
+    with pytest.raises(ValueError, match="not in UTF-8"):
         read_tags(str(path))
-    with pytest.raises(AnalysisError, match="No such file"):
+    with pytest.raises(ValueError, match="No such file"):
         read_tags(str(tmp_path / "none"))

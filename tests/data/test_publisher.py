@@ -9,7 +9,6 @@ from pathlib import Path
 import pytest
 
 from compgen.data import cognition, cogs, prepared
-from compgen.data.fetch import FetchError
 from compgen.data.prepared import PrepareError
 from compgen.data.publisher import collect
 
@@ -58,7 +57,7 @@ def test_wrong_files_are_named(
         collect("set", {"data/a": 64 * "0"}, url, downloads, folder)
     with pytest.raises(PrepareError, match="data/b is missing"):
         collect("set", {"data/b": None}, url, downloads, folder)
-    with pytest.raises(FetchError, match="SHA-256"):
+    with pytest.raises(PrepareError, match="SHA-256"):
         collect("set", {"data/a": 64 * "0"}, url, downloads, None)
     assert [path for path in downloads.rglob("*") if path.is_file()] == []
 

@@ -8,7 +8,7 @@ from scipy import stats
 
 from compgen.reporting.comparison import Comparison, compare, is_plain, over_seeds
 from compgen.reporting.report import Report, Row
-from compgen.reporting.runs import ReportError, Run, Score, ScoreName
+from compgen.reporting.runs import Run, Score, ScoreName
 from compgen.scoring.bleu import BleuOptions, bleu
 from compgen.scoring.significance import compare_bleu
 
@@ -86,7 +86,7 @@ def test_the_baseline(make):
     assert [(one.label, one.difference) for one in chosen.found] == [("sal", 30), ("usual", -20)]
     assert compare(reported(rows[0], rows[2])).baseline == "sal"  # none is plain: the first
     assert compare(reported(rows[0])).found == ()
-    with pytest.raises(ReportError, match=r"--baseline x: no row .*; they are sal, usual, srl$"):
+    with pytest.raises(ValueError, match=r"--baseline x: no row .*; they are sal, usual, srl$"):
         compare(reported(*rows), "x")
 
 

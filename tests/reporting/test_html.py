@@ -12,7 +12,7 @@ from compgen.reporting.comparison import NO_COMPARISONS, Comparison, Comparisons
 from compgen.reporting.curves import Curve
 from compgen.reporting.html import html, title
 from compgen.reporting.report import Report, Row
-from compgen.reporting.runs import ReportError, Run, Score, ScoreName
+from compgen.reporting.runs import Run, Score, ScoreName
 from compgen_fairseq.analysis import figure
 
 BEST = ScoreName("exact_match", "best", False)
@@ -161,8 +161,8 @@ def test_figures_and_their_captions_are_found(tmp_path):
 
 
 def test_what_is_no_figure_is_refused(tmp_path):
-    with pytest.raises(ReportError, match="there is no PNG picture in it"):
+    with pytest.raises(ValueError, match="there is no PNG picture in it"):
         figures.find([], [tmp_path])
     (tmp_path / "a.png").write_text("GIF")
-    with pytest.raises(ReportError, match=r"a\.png: it is not a PNG picture"):
+    with pytest.raises(ValueError, match=r"a\.png: it is not a PNG picture"):
         figures.find([], [tmp_path])[0].data_uri()

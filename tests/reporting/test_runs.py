@@ -7,14 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from compgen.reporting.runs import (
-    ReportError,
-    ScoreName,
-    differences,
-    named,
-    read_run,
-    short,
-)
+from compgen.reporting.runs import ScoreName, differences, named, read_run, short
 
 EXACT = {"metric": "exact_match", "score": 50.0, "correct": 1, "total": 2, "signature": "m:e|n:2"}
 
@@ -158,10 +151,10 @@ def test_the_data_are_known_by_their_checksums(make, tmp_path):
     (data / "PREPARED.json").write_text('{"versions": {}, "sha256": {"dict.src.txt": "0a"}}')
     assert read_run(folder).settings["data"] == copied.settings["data"]
     (data / "PREPARED.json").write_text("{}")
-    with pytest.raises(ReportError, match=r"PREPARED\.json: it has no checksums"):
+    with pytest.raises(ValueError, match=r"PREPARED\.json: it has no checksums"):
         read_run(folder)
     (data / "PREPARED.json").unlink()
-    with pytest.raises(ReportError, match=r"b: what data it was trained on cannot be told"):
+    with pytest.raises(ValueError, match=r"b: what data it was trained on cannot be told"):
         read_run(folder)
 
 
@@ -175,7 +168,7 @@ def test_a_resumed_run_is_one_run(make):
 def test_a_run_that_was_resumed_with_other_settings_is_refused(make):
     folder = make("sal.1", session(), session(dropout=0.1))
     said = r"sal\.1 was resumed with another dropout \(0\.3, then 0\.1\); .* dropout$"
-    with pytest.raises(ReportError, match=said):
+    with pytest.raises(ValueError, match=said):
         read_run(folder)
     run = read_run(folder, frozenset({"dropout"}))
     assert run.settings["model.dropout"] == 0.1
@@ -214,23 +207,23 @@ def test_every_number_of_a_score_file_has_its_name(make):
 
 
 def test_what_cannot_be_read_is_named(make, tmp_path):
-    with pytest.raises(ReportError, match=r"none/RUN\.json: No such file"):
+    with pytest.raises(ValueError, match=r"none/RUN\.json: No such file"):
         read_run(tmp_path / "none")
     for wrong in ('{"sessions": []}', "[]", record({"minutes": 1})):
         folder = make(f"a{len(wrong)}")
         (folder / "RUN.json").write_text(wrong)
-        with pytest.raises(ReportError, match=r"RUN\.json: it is no record of a training"):
+        with pytest.raises(ValueError, match=r"RUN\.json: it is no record of a training"):
             read_run(folder)
     (folder / "RUN.json").write_text("{")
-    with pytest.raises(ReportError, match=r"RUN\.json: not JSON"):
+    with pytest.raises(ValueError, match=r"RUN\.json: not JSON"):
         read_run(folder)
     folder = make("d")
     (folder / "test.last.json").write_text('{"metric"')
-    with pytest.raises(ReportError, match=r"d/test\.last\.json: not JSON"):
+    with pytest.raises(ValueError, match=r"d/test\.last\.json: not JSON"):
         read_run(folder)
     for file in folder.glob("test.*"):
         file.unlink()
-    with pytest.raises(ReportError, match=r"d: it has no scores; evaluate\.sh writes them"):
+    with pytest.raises(ValueError, match=r"d: it has no scores; evaluate\.sh writes them"):
         read_run(folder)
 
 

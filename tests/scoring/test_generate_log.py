@@ -2,7 +2,7 @@
 
 import pytest
 
-from compgen.scoring.generate_log import Generation, LogError, parse, read
+from compgen.scoring.generate_log import Generation, parse, read
 
 DONE = "INFO:fairseq_cli.generate:Translated {} sentences (10 tokens) in 1.0s (1.0 sentences/s)\n"
 RESULT = "Generate test with beam=5: BLEU4 = 100.00, 100.0/100.0/100.0/100.0\n"
@@ -70,7 +70,7 @@ def test_a_message_that_follows_a_sentence_without_a_line_feed_is_no_part_of_it(
 
 def test_shards_can_be_read_one_after_the_other():
     assert len(parse(log(0, 2) + log(1, 3)).sources) == 4
-    with pytest.raises(LogError, match=r"each of 4 sentences: 1 missing \(id 3\)"):
+    with pytest.raises(ValueError, match=r"each of 4 sentences: 1 missing \(id 3\)"):
         parse(log(0, 2) + log(1, end=[DONE.format(2)]))
 
 
@@ -105,7 +105,7 @@ SKIPPED = (
     ],
 )
 def test_what_is_not_complete_is_refused(lines, expected, message):
-    with pytest.raises(LogError, match=message):
+    with pytest.raises(ValueError, match=message):
         parse(lines, expected)
 
 
@@ -115,17 +115,17 @@ def test_a_log_that_ends_too_early_is_refused(fraction):
     cut = text[: int(fraction * len(text))]
     whole_lines = cut[: cut.rindex("\n") + 1]
     for remains, expected in ((cut, None), (cut, 50), (whole_lines, None), (whole_lines, 50)):
-        with pytest.raises(LogError):
+        with pytest.raises(ValueError):
             parse(remains.splitlines(keepends=True), expected)
 
 
 def test_errors_name_the_file(tmp_path):
     path = tmp_path / "generate.log"
-    with pytest.raises(LogError, match=r"generate\.log: No such file"):
+    with pytest.raises(ValueError, match=r"generate\.log: No such file"):
         read(path)
     path.write_bytes(b"S-0\t\xff\n")
-    with pytest.raises(LogError, match=r"generate\.log: not UTF-8 text"):
+    with pytest.raises(ValueError, match=r"generate\.log: not UTF-8 text"):
         read(path)
     path.write_text("".join(log(1)))
-    with pytest.raises(LogError, match=r"generate\.log: it is not .* 1 missing \(id 0\)"):
+    with pytest.raises(ValueError, match=r"generate\.log: it is not .* 1 missing \(id 0\)"):
         read(path)
