@@ -2,13 +2,14 @@
 
 import argparse
 import json
+import re
 import sys
 from pathlib import Path
 
 from compgen.errors import command
 from compgen.output import write
 from compgen.reporting.results import result
-from compgen.reporting.results_tables import tables
+from compgen.reporting.results_tables import headlines, tables
 from compgen_cli.parser import Parser
 
 
@@ -30,6 +31,8 @@ def main(argv: list[str] | None = None) -> int:
     all_of_them = commands.add_parser("tables", help="RESULTS.md, of a folder of results")
     all_of_them.add_argument("folder", metavar="FOLDER", help="holds DATA/SETTING/METHOD.SEED.json")
     all_of_them.add_argument("--out", metavar="FILE", help="write there instead of printing")
+    text = "also put the headlines between this file's lines <!-- results --> and <!-- end -->"
+    all_of_them.add_argument("--readme", metavar="FILE", help=text)
     all_of_them.set_defaults(do=_tables)
     args = parser.parse_args(argv)
     args.do(args)
@@ -45,6 +48,13 @@ def _tables(args: argparse.Namespace) -> None:
     if not Path(args.folder).is_dir():
         raise ValueError(f"{args.folder} is no folder of results")
     text = tables(args.folder)
+    if args.readme:
+        readme = Path(args.readme).read_text(encoding="utf-8")
+        parts = re.split(r"(<!-- results -->\n).*?(<!-- end -->\n)", readme, flags=re.DOTALL)
+        if len(parts) != 4:
+            raise ValueError(f"{args.readme} has no lines <!-- results --> and <!-- end -->")
+        before, begin, end, after = parts
+        write(args.readme, before + begin + headlines(args.folder) + end + after)
     if args.out:
         write(args.out, text)
     else:

@@ -50,14 +50,7 @@ def tables(folder: Path | str) -> str:
         ValueError: if a file cannot be read, or results that are to stand in one table cannot be
             compared.
     """
-    folder = Path(folder)
-    papers = _papers(folder / PAPERS)
-    places: dict[str, dict[str, list[Run]]] = {}
-    for file in sorted(folder.rglob("*.json")):
-        run, place = read_result(file), file.relative_to(folder).parts
-        if len(place) != 3:
-            raise ValueError(f"{file}: a result's place is {folder}/DATA/SETTING")
-        places.setdefault(place[0], {}).setdefault(place[1], []).append(run)
+    papers, places = _papers(Path(folder) / PAPERS), _places(Path(folder))
     text = [INTRODUCTION]
     for data in sorted(places, key=lambda name: ([*papers, name].index(name), name)):
         paper = papers.get(data, {})
@@ -69,11 +62,50 @@ def tables(folder: Path | str) -> str:
     return "\n".join(text).rstrip("\n") + "\n"
 
 
+def headlines(folder: Path | str) -> str:
+    """The README's table: the rows that papers.toml names, as far as there are results.
+
+    Raises:
+        ValueError: see :func:`tables`.
+    """
+    papers, places = _papers(Path(folder) / PAPERS), _places(Path(folder))
+    lines = ["| data, size | method | here | paper, its size |", "| --- | --- | ---: | ---: |"]
+    for place, score, order in map(str.split, papers["headlines"]):
+        data, _, setting = place.partition("/")
+        paper = papers.get(data, {})
+        runs = places.get(data, {}).get(setting, [])
+        rows = {method.row.label: method.row for method in _methods(runs, ()) if method.row.runs}
+        for method in order.split(","):
+            lower = score.partition(" ")[0] in LOWER_IS_BETTER
+            name = ScoreName(score, "best", lower)
+            found = rows[method].summary(name) if method in rows else None
+            if found:
+                seeds = f"{found.n} seed" + "s" * (found.n > 1)
+                ours = " (ours)" if method in papers["ours"] else ""
+                lines.append(
+                    f"| {paper.get('title', data)}, {setting} | `{method}`{ours} | "
+                    f"{_spread(found)} ({seeds}) | {paper.get(score, {}).get(method, '')} |"
+                )
+    return "\n".join(lines) + "\n"
+
+
+def _places(folder: Path) -> dict[str, dict[str, list[Run]]]:
+    """The results in a folder by data set and setting."""
+    places: dict[str, dict[str, list[Run]]] = {}
+    for file in sorted(folder.rglob("*.json")):
+        run, place = read_result(file), file.relative_to(folder).parts
+        if len(place) != 3:
+            raise ValueError(f"{file}: a result's place is {folder}/DATA/SETTING")
+        places.setdefault(place[0], {}).setdefault(place[1], []).append(run)
+    return places
+
+
 def _papers(file: Path) -> dict[str, Any]:
+    nothing: dict[str, Any] = {"ours": [], "headlines": []}
     try:
-        return {"ours": [], **tomllib.loads(file.read_text(encoding="utf-8"))}
+        return nothing | tomllib.loads(file.read_text(encoding="utf-8"))
     except FileNotFoundError:
-        return {"ours": []}
+        return nothing
     except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
         raise ValueError(f"{file}: {error}") from None
 

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from compgen.reporting.results_tables import tables
+from compgen.reporting.results_tables import headlines, tables
 from compgen.reporting.verdicts import pack, unpack
 from compgen_cli import report
 from compgen_cli import results as command
@@ -13,6 +13,7 @@ from compgen_cli import results as command
 REPOSITORY = Path(__file__).resolve().parents[2]
 PAPERS = """
 ours = ["mine"]
+headlines = ["tiny/a exact_match mine,sal,absent"]
 [tiny]
 title = "Tiny"
 source = "A paper, Table 1"
@@ -25,8 +26,9 @@ sal = "99"
 def test_results_md_is_what_the_results_say():
     said = tables(REPOSITORY / "results")
     assert (REPOSITORY / "RESULTS.md").read_text(encoding="utf-8") == said, (
-        "RESULTS.md is stale: compgen-results tables results --out RESULTS.md"
+        "RESULTS.md is stale: compgen-results tables results --out RESULTS.md --readme README.md"
     )
+    assert headlines(REPOSITORY / "results") in (REPOSITORY / "README.md").read_text("utf-8")
 
 
 def test_results_are_small():
@@ -99,6 +101,27 @@ def test_a_table_for_each_setting(make, tmp_path):
     ]
     assert "chosen by exact_match on valid (test20). Seeds: plain 7; sal 1, 2; mine 1." in first
     assert "`metric:exact_match`" in first and "| plain | 1 | 6.00 |" in second
+
+
+def test_headlines_stand_in_the_readme(make, tmp_path, capsys):
+    for seed, value in ((1, 90), (2, 70)):
+        make("sal", seed, value)
+    make("mine", 1, 80)
+    readme, folder = tmp_path / "README.md", str(tmp_path / "results")
+    readme.write_text("Above.\n<!-- results -->\nold\n<!-- end -->\nBelow.\n")
+    assert (
+        command.main(["tables", folder, "--out", str(tmp_path / "R"), "--readme", str(readme)]) == 0
+    )
+    assert readme.read_text() == (
+        "Above.\n<!-- results -->\n"
+        "| data, size | method | here | paper, its size |\n| --- | --- | ---: | ---: |\n"
+        "| Tiny, a | `mine` (ours) | 80.00 (1 seed) |  |\n"
+        "| Tiny, a | `sal` | 80.00 ± 14.14 (2 seeds) | 99 |\n"
+        "<!-- end -->\nBelow.\n"
+    )
+    readme.write_text("nothing\n")
+    assert command.main(["tables", folder, "--readme", str(readme)]) == 1
+    assert "has no lines <!-- results --> and <!-- end -->" in capsys.readouterr().err
 
 
 def test_syntactic_attention_that_learned_nothing_is_listed_and_left_out(make, tmp_path):
