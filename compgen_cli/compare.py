@@ -3,16 +3,14 @@
 import argparse
 import json
 import sys
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import asdict
-from functools import partial
 from typing import Any
 
 from compgen.errors import command
 from compgen.ranges import Range
-from compgen.scoring import cter
+from compgen.scoring import cter, cter_rules
 from compgen.scoring.bleu import SCORES
-from compgen.scoring.cter_strict import StrictRules
 from compgen.scoring.generate_log import Generation, read
 from compgen.scoring.signature import signature
 from compgen.scoring.significance import (
@@ -47,31 +45,36 @@ def compare_exact_match(a: Generation, b: Generation, args: argparse.Namespace) 
 
 
 def compare_cter(a: Generation, b: Generation, args: argparse.Namespace) -> Comparisons:
-    """Compare by groups of five lines: what shares a compound is not drawn independently."""
+    """Compare by groups of lines: what shares a compound is not drawn independently."""
     if not (args.compound and args.lexicon):
         raise ValueError("say --compound FILE and --lexicon FILE: those of the data folder's cter")
-    lexicon = cter.read_lexicon(args.lexicon)
-    compounds = cter.read_compounds(args.compound, lexicon)
-
-    judge = StrictRules(lexicon) if args.strict else partial(cter.judge, lexicon=lexicon)
+    rules = cter_rules.load(args.lexicon, args.strict)
+    compounds = rules.read_compounds(args.compound)
 
     def wrong(log: str, system: Generation) -> list[list[bool]]:
         try:
-            lines = cter.align(system.sources, compounds, system.hypotheses)
+            lines = cter.align(system.sources, compounds, system.hypotheses, rules.parse)
         except cter.CTERError as error:
             raise ValueError(f"{log} and {args.compound}: {error}") from None
-        verdicts = [bool(judge(line)) for line in lines]
-        return [verdicts[i : i + cter.GROUP] for i in range(0, len(verdicts), cter.GROUP)]
+        group_of = rules.group_of(lines)
+        groups: dict[Hashable, list[bool]] = {}
+        for i, line in enumerate(lines):
+            groups.setdefault(group_of(i), []).append(bool(rules.judge(line)))
+        return list(groups.values())
 
     first, second = wrong(args.a, a), wrong(args.b, b)
+    if len(sizes := set(map(len, first))) > 1:
+        raise ValueError(
+            f"{args.compound}: compounds have from {min(sizes)} to {max(sizes)} lines; they can be "
+            "compared if all have the same number"
+        )
 
     def compare(value: Callable[[Sequence[bool]], float]) -> PairedComparison:
         values = [value(group) for group in first], [value(group) for group in second]
         return compare_paired(*values, args.resamples, args.seed)
 
-    rates = {"instance": compare(lambda group: sum(group) / cter.GROUP), "aggregate": compare(any)}
-    rules = "strict" if args.strict else "published"
-    stated = {"rules": rules, "lexicon": cter.fingerprint(lexicon)}
+    rates = {"instance": compare(lambda group: sum(group) / len(group)), "aggregate": compare(any)}
+    stated = {"rules": rules.name, "lexicon": cter.fingerprint(rules.lexicon)}
     return rates, _signature(args, len(compounds), **stated)
 
 

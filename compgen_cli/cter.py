@@ -1,18 +1,17 @@
-"""``compgen-cter``: the compound translation error rate (CTER) on CoGnition's test set."""
+"""``compgen-cter``: the compound translation error rate (CTER), of CoGnition's compounds or own."""
 
 import argparse
 import json
 import os
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from functools import partial
 from pathlib import Path
 
 from compgen.errors import command
 from compgen.output import write_files
-from compgen.scoring import cter, cter_agreement, generate_log
-from compgen.scoring.cter import CTER, CTERError, Lexicon, Line
-from compgen.scoring.cter_strict import StrictRules
+from compgen.scoring import cter, cter_agreement, cter_rules, generate_log
+from compgen.scoring.cter import CTER, CTERError, Line
+from compgen.scoring.cter_rules import GROUPINGS, OwnLexicon, Rules
 from compgen.scoring.signature import signature
 from compgen_cli.parser import Parser
 
@@ -36,8 +35,11 @@ def main(argv: list[str] | None = None) -> int:
     args = _parser().parse_args(argv)
     if args.why and not args.per_line:
         raise CTERError("--why is a column of --per-line FILE; say that, too")
-    lexicon = cter.read_lexicon(_file(args, "--lexicon"))
-    score, table, rows = (_against if args.against else _score)(args, lexicon)
+    lexicon = _file(args, "--lexicon")
+    if args.check:
+        return _check(args, lexicon)
+    rules = cter_rules.load(lexicon, args.strict)
+    score, table, rows = (_against if args.against else _score)(args, rules)
     texts = {args.per_line: rows, args.json_out: f"{json.dumps(score)}\n"}
     write_files({path: text for path, text in texts.items() if path})
     print(*([json.dumps(score)] if args.json else [*table, score["signature"]]), sep="\n")
@@ -47,36 +49,54 @@ def main(argv: list[str] | None = None) -> int:
 Result = tuple[dict[str, object], list[str], Iterator[str]]  # JSON, a table, lines for --per-line
 
 
-def _score(args: argparse.Namespace, lexicon: Lexicon) -> Result:
-    """CTER by one of the two sets of rules."""
+def _check(args: argparse.Namespace, lexicon: Path) -> int:
+    """Name every bad line of a lexicon and its compounds; 1 if there is one."""
+    lines = cter.read_lines(lexicon)
+    own = OwnLexicon.of(lines)
+    bad = [(lexicon, *one) for one in own.bad] if cter_rules.is_own(lines) else []
+    compounds: list[str] = []
+    if not bad:
+        rules, path = cter_rules.load(lexicon), _file(args, "--compound")
+        compounds = cter.read_lines(path) if rules.name == "own" else rules.read_compounds(path)
+        if rules.name == "own":
+            bad = [(path, *one) for one in rules.bad_compounds(compounds)]
+    for path, number, text in bad:
+        print(f"{path}, line {number}: {text}")
+    if not bad:
+        print(
+            f"{len(rules.translations)} atoms, {len(set(compounds))} compounds in "
+            f"{len(compounds)} lines: nothing is wrong with them"
+        )
+    return 1 if bad else 0
+
+
+def _score(args: argparse.Namespace, rules: Rules) -> Result:
+    """CTER by one set of rules."""
     compound = _file(args, "--compound")
-    compounds = cter.read_compounds(compound, lexicon)
+    compounds = rules.read_compounds(compound)
     sources, hypotheses = _translations(args, len(compounds))
     try:
-        lines = cter.align(sources, compounds, hypotheses)
+        lines = cter.align(sources, compounds, hypotheses, rules.parse)
     except CTERError as error:
         raise CTERError(f"{args.log or args.hypothesis} and {compound}: {error}") from None
-    strict, rules = StrictRules(lexicon), "strict" if args.strict else "published"
-    failed = list(map(strict if args.strict else partial(cter.judge, lexicon=lexicon), lines))
-    wrong = list(map(bool, failed))
-    total, groups = cter.rates(wrong), cter.groups(lines, wrong)
-    stamp = signature("cter", total.n, rules=rules, lexicon=cter.fingerprint(lexicon))
-    translations = strict.translations if args.strict else lexicon
-    explain = partial(cter.explain, translations=translations) if args.why else None
+    failed = list(map(rules.judge, lines))
+    wrong, group_of = list(map(bool, failed)), rules.group_of(lines)
+    total, groups = cter.rates(wrong, None, group_of), cter.groups(lines, wrong, group_of)
+    if rules.name == "own":
+        groups = {name: groups[name] for name in GROUPINGS}
+    stamp = signature("cter", total.n, rules=rules.name, lexicon=cter.fingerprint(rules.lexicon))
+    explain = rules.explain if args.why else None
     rows = _tsv(lines, wrong, {"failed": failed}, explain, range(len(lines)))
     return _json(total, groups, stamp), _table(total, groups), rows
 
 
-def _against(args: argparse.Namespace, lexicon: Lexicon) -> Result:
+def _against(args: argparse.Namespace, published: Rules) -> Result:
     """How well the verdicts of both sets of rules agree with people's."""
     if args.log or args.source or args.hypothesis or args.compound or args.strict:
         raise CTERError("--against FILE holds all lines and is for both rules: say only --lexicon")
-    lines, people = cter_agreement.read_verdicts(args.against, lexicon)
-    strict = StrictRules(lexicon)
-    failed = {
-        "published": [cter.judge(line, lexicon) for line in lines],
-        "strict": [strict(line) for line in lines],
-    }
+    strict = cter_rules.load(_file(args, "--lexicon"), strict=True)
+    lines, people = cter_agreement.read_verdicts(args.against, published.lexicon)
+    failed = {rules.name: list(map(rules.judge, lines)) for rules in (published, strict)}
     verdicts = {"people": people} | {name: list(map(bool, found)) for name, found in failed.items()}
     types = ("all", *cter.TYPES)
     members = {t: [i for i, line in enumerate(lines) if t in ("all", line.type)] for t in types}
@@ -91,7 +111,7 @@ def _against(args: argparse.Namespace, lexicon: Lexicon) -> Result:
         if chosen
     }
     rates = {name: cter.rates(wrong) for name, wrong in verdicts.items()}
-    stamp = signature("cter-agreement", len(lines), lexicon=cter.fingerprint(lexicon))
+    stamp = signature("cter-agreement", len(lines), lexicon=cter.fingerprint(published.lexicon))
     table = [
         f"{'errors found, in %':20s}{'published: P':>13s}{'R':>8s}{'F1':>8s}"
         f"{'strict: P':>13s}{'R':>8s}{'F1':>8s}{'lines':>8s}"
@@ -117,7 +137,7 @@ def _against(args: argparse.Namespace, lexicon: Lexicon) -> Result:
         "signature": stamp,
     }
     unlike = [i for i in range(len(lines)) if len({wrong[i] for wrong in verdicts.values()}) > 1]
-    explain = partial(cter.explain, translations=strict.translations) if args.why else None
+    explain = strict.explain if args.why else None
     return score, [*table, ""], _tsv(lines, people, failed, explain, unlike)
 
 
@@ -149,7 +169,13 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument(
         "--lexicon",
         metavar="FILE",
-        help="the translations of each atom (default: $COMPGEN_DATA/cognition/eval/lexicon)",
+        help="the translations of each atom, own or CoGnition's (docs/cter.md; default: "
+        "$COMPGEN_DATA/cognition/eval/lexicon)",
+    )
+    parser.add_argument(
+        "--check",
+        action="store_true",
+        help="score nothing: name every bad line of --lexicon and --compound",
     )
     parser.add_argument(
         "--strict",

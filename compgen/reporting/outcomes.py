@@ -2,14 +2,12 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import partial
 from pathlib import Path
 
 from compgen.reporting.runs import DATA, Run, ScoreName
 from compgen.reporting.verdicts import unpack
-from compgen.scoring import cter, generate_log
+from compgen.scoring import cter, cter_rules, generate_log
 from compgen.scoring.bleu import BleuOptions, bleu
-from compgen.scoring.cter_strict import StrictRules
 
 TOLERANCE = 0.01  # in percentage points, between a score's file and its log
 EXACT, BLEU, CHRF, COGS, CTER = "exact_match", "bleu", "chrf", "cogs", "cter"
@@ -98,11 +96,9 @@ def _cogs(run, score, log, subset, stamp) -> Outcomes:
 
 def _cter(run, score, log, subset, stamp) -> Outcomes:
     folder = run.data / "cter"
-    lexicon = cter.read_lexicon(folder / "lexicon")
-    compounds = cter.read_compounds(folder / f"{subset}.compound", lexicon)
-    strict = stamp.get("rules") == "strict"
-    judge = StrictRules(lexicon) if strict else partial(cter.judge, lexicon=lexicon)
-    wrong = [bool(judge(line)) for line in cter.align(log.sources, compounds, log.hypotheses)]
+    rules = cter_rules.load(folder / "lexicon", strict=stamp.get("rules") == "strict")
+    compounds = rules.read_compounds(folder / f"{subset}.compound")
+    wrong = [bool(rules.judge(line)) for line in cter.align(log.sources, compounds, log.hypotheses)]
     groups = [wrong[i : i + cter.GROUP] for i in range(0, len(wrong), cter.GROUP)]
     aggregate = "aggregate" in score.name
     values = [float(any(g)) if aggregate else sum(g) / cter.GROUP for g in groups]

@@ -75,6 +75,7 @@ class Line:
 
 
 Judge = Callable[[Line], tuple[str, ...]]  # what is wrong: atom:N:dog, order:ADJ-N, ...
+Parse = Callable[[str], Mapping[str, str]]  # a compound's atoms by their type
 
 
 def read_lexicon(path: Path | str) -> Lexicon:
@@ -179,9 +180,12 @@ def check_compounds(
 
 
 def align(
-    sources: Sequence[str], compounds: Sequence[str], hypotheses: Sequence[str]
+    sources: Sequence[str],
+    compounds: Sequence[str],
+    hypotheses: Sequence[str],
+    parse: Parse = parse,
 ) -> list[Line]:
-    """Put together what belongs to each line.
+    """Put together what belongs to each line; ``parse`` finds a compound's atoms.
 
     Raises:
         CTERError: if there are not as many of each, or a compound is not in its source, where
@@ -205,7 +209,7 @@ def align(
         ):
             raise CTERError(
                 f"line {number}: the compound {line.compound!r} is not in the source "
-                f"{line.source!r}"
+                f"{line.source!r}, in words between spaces"
             )
     return lines
 
@@ -220,16 +224,37 @@ def context(line: Line) -> list[str]:
 def judge(line: Line, lexicon: Lexicon) -> tuple[str, ...]:
     """What is wrong with a line by the published rules; nothing if it is right.
 
-    An atom is translated if any of its alternatives is in the hypothesis.  Its positions are the
-    first and the last of all alternatives; an empty alternative is found from position 0 to the
-    end.  If all are translated, determiner, adjective and, where no verb has a position, modifier
-    must come before the noun: first position before the noun's last, if both have positions.
+    Determiner, adjective and, where no verb has a position, modifier must come before the noun.
 
     Returns:
-        ``atom:TYPE:ATOM`` for each atom that is not translated, else ``order:TYPE-N`` for each
-        wrong order.
+        As :func:`find_faults`.
     """
     text = line.text
+    verb = line.atoms.get("V")
+    has_place = verb and any(alternative in text for alternative in lexicon[verb])
+    before_noun = ("DET", "ADJ") if has_place else ("DET", "ADJ", "MOD")
+    return find_faults(line, lexicon, text, [(kind, "N") for kind in before_noun])
+
+
+def find_faults(
+    line: Line, lexicon: Lexicon, text: str, order: Iterable[tuple[str, str]]
+) -> tuple[str, ...]:
+    """The atoms that are not translated or, if all are, the pairs in the wrong order.
+
+    An atom is translated if any of its alternatives is in the text.  Its positions are the first
+    and the last of all alternatives; an empty alternative is found from position 0 to the end.
+
+    Args:
+        line: the atoms to look for.
+        lexicon: their translations.
+        text: where to look.
+        order: pairs of types; the first position of the one must come before the last of the
+            other, if both have positions.
+
+    Returns:
+        ``atom:TYPE:ATOM`` for each atom that is not translated, else ``order:TYPE-TYPE`` for each
+        wrong order.
+    """
     missing, first, last = [], {}, {}
     for kind, atom in line.atoms.items():
         alternatives = lexicon[atom]
@@ -239,39 +264,11 @@ def judge(line: Line, lexicon: Lexicon) -> tuple[str, ...]:
             last[kind] = max(map(text.rfind, found))
         elif alternatives:
             missing.append(f"atom:{kind}:{atom}")
-    if missing or "N" not in last:
-        return tuple(missing)
-    before_noun = ("DET", "ADJ") if "V" in first else ("DET", "ADJ", "MOD")
-    return tuple(
-        f"order:{kind}-N" for kind in before_noun if kind in first and not first[kind] < last["N"]
+    return tuple(missing) or tuple(
+        f"order:{one}-{other}"
+        for one, other in order
+        if one in first and other in last and not first[one] < last[other]
     )
-
-
-def explain(line: Line, fault: str, translations: Lexicon) -> str:
-    """A fault in words: the atom, and the part of the hypothesis from it to the noun.
-
-    Args:
-        line: a line.
-        fault: one of those that a judge found in it, ``atom:N:dog`` or ``order:ADJ-N``.
-        translations: those that the judge goes by.
-    """
-    text, noun = line.text, line.atoms.get("N", "")
-    kind = fault.split(":")[1].removesuffix("-N")
-    atom = line.atoms[kind]
-    name, known = MODIFIERS.get(atom, atom), [word for word in translations[atom] if word]
-    if fault.startswith("atom:"):
-        return f"nothing stands for {name!r} ({'/'.join(known)})"
-    pairs = [
-        sorted([(text.find(one), len(one)), (text.rfind(other), len(other))])
-        for one in known
-        for other in translations[noun]
-        if other and one in text and other in text
-    ]
-    fault = f"{name!r} does not go with {noun!r}"
-    if not pairs:
-        return fault
-    (start, _), (end, length) = min(pairs, key=lambda pair: pair[1][0] - pair[0][0])
-    return f"{fault}: {text[start : end + length]}"
 
 
 @dataclass(frozen=True)
@@ -301,20 +298,25 @@ class CTER:
         return 100.0 * self.wrong_compounds / self.compounds if self.compounds else 0.0
 
 
-def rates(wrong: Sequence[bool], indices: Iterable[int] | None = None) -> CTER:
+def rates(
+    wrong: Sequence[bool],
+    indices: Iterable[int] | None = None,
+    group_of: Callable[[int], Hashable] = lambda i: i // GROUP,
+) -> CTER:
     """Count errors.
 
     Args:
         wrong: for each line of the test set whether it is wrong, shape ``(n,)``.
         indices: the lines to count; by default all.
+        group_of: which lines share a compound, by their index.
     """
     chosen = range(len(wrong)) if indices is None else list(indices)
     errors = [i for i in chosen if wrong[i]]
     return CTER(
         len(errors),
         len(chosen),
-        len({i // GROUP for i in errors}),
-        len({i // GROUP for i in chosen}),
+        len(set(map(group_of, errors))),
+        len(set(map(group_of, chosen))),
     )
 
 
@@ -326,7 +328,11 @@ GROUPINGS: dict[str, Callable[[Line], Hashable]] = {
 }
 
 
-def groups(lines: Sequence[Line], wrong: Sequence[bool]) -> dict[str, dict[str, CTER]]:
+def groups(
+    lines: Sequence[Line],
+    wrong: Sequence[bool],
+    group_of: Callable[[int], Hashable] = lambda i: i // GROUP,
+) -> dict[str, dict[str, CTER]]:
     """The error rates of each group of lines, by each of ``GROUPINGS``.
 
     The lines of a compound can fall into several bins of context length: there its aggregate rate
@@ -335,6 +341,7 @@ def groups(lines: Sequence[Line], wrong: Sequence[bool]) -> dict[str, dict[str, 
     Args:
         lines: all lines of the test set, shape ``(n,)``.
         wrong: for each whether it is wrong, shape ``(n,)``.
+        group_of: which lines share a compound, by their index.
     """
     table: dict[str, dict[str, CTER]] = {}
     for name, key in GROUPINGS.items():
@@ -343,7 +350,7 @@ def groups(lines: Sequence[Line], wrong: Sequence[bool]) -> dict[str, dict[str, 
             members.setdefault(key(line), []).append(i)
         order = TYPES.index if name == "type" else _leading_number
         table[name] = {
-            str(k): rates(wrong, members[k])
+            str(k): rates(wrong, members[k], group_of)
             for k in sorted(members, key=order)  # type: ignore[arg-type]
         }
     return table
