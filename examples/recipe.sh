@@ -173,7 +173,7 @@ train() {
         --keep-interval-updates 1 --no-epoch-checkpoints \
         --no-progress-bar --log-format simple --log-interval 100 \
         "$@" "${more[@]}" 2>&1 |
-        tee -a "$save/train.log" | python "$root/examples/time_left.py" "$UPDATES"
+        tee -a "$save/train.log" | python "$root/examples/time_left.py" training "$UPDATES"
 }
 
 # generate NAME SUBSET FLAG...: decodes with checkpoint_NAME.pt into SAVE/SUBSET.NAME.log, unless
@@ -194,9 +194,10 @@ generate() {
         cp "$save/$subset.best.log" "$log"
         return
     fi
+    echo "checkpoint_$name.pt, $subset:" >&2
     fairseq-generate "$data" "${device[@]}" --user-dir "$root/compgen_fairseq" \
-        --path "$checkpoint" --gen-subset "$subset" "$@" "${more[@]}" \
-        >"$log.partial" 2>"$save/generate.err" ||
+        --path "$checkpoint" --gen-subset "$subset" "$@" "${more[@]}" 2>"$save/generate.err" |
+        python "$root/examples/time_left.py" decoding "${complete[1]}" >"$log.partial" ||
         { tail -n 5 "$save/generate.err" >&2; rm "$log.partial"; exit 1; }
     rm "$save/generate.err"
     mv "$log.partial" "$log"

@@ -1,14 +1,29 @@
-"""Copies a training's log and adds the time that is left: ``... | python time_left.py UPDATES``."""
+"""Copies a log and says how long it takes: a pipe behind a training or a decoding.
+
+fairseq-train ... | python time_left.py training UPDATES      the time that is left, at each report
+fairseq-generate ... | python time_left.py decoding SENTENCES     how far it is, on standard error
+"""
 
 import math
+import queue
 import re
 import sys
+import threading
 import time
 from collections.abc import Callable, Iterable, Iterator
+from typing import TextIO
+
+SILENCE = 30.0  # seconds after which it is said what is going on
+PHASES = {
+    "begin training epoch": "training",
+    "| train_inner |": "training",
+    "begin validation": "validation",
+    "Saved checkpoint": "training",
+}
 
 
-def annotate(
-    lines: Iterable[str], total: int, clock: Callable[[], float] = time.monotonic
+def training(
+    lines: Iterable[str | None], total: int, clock: Callable[[], float] = time.monotonic
 ) -> Iterator[str]:
     """Append an estimate to each line that reports training updates.
 
@@ -16,34 +31,102 @@ def annotate(
     nothing here needs is left out.
 
     Args:
-        lines: fairseq's log, as ``--log-format simple`` writes it.
+        lines: fairseq's log, as ``--log-format simple`` writes it; None where it has been silent.
         total: the number of updates the training ends after.
         clock: seconds.
     """
     start: tuple[int, float] | None = None
     resumed = 0
+    phase, since = "preparation", clock()
     for line in lines:
+        if line is None:
+            yield f"{phase} is going on, {clock() - since:.0f} s so far\n"
+            continue
         if "Please install tensorboardX" in line:
             continue
+        for mark, next_phase in PHASES.items():
+            if mark in line:
+                phase, since = next_phase, clock()
         if found := re.search(r"Loaded checkpoint .* @ (\d+) updates", line):
             resumed = int(found[1])
         if start is None and "begin training epoch" in line:
-            start = (resumed, clock())
+            start = (resumed, since)
         found = re.search(r"train_inner .*num_updates=(\d+)", line)
         if found:
-            updates, now = int(found[1]), clock()
-            start = start or (updates, now)
+            updates = int(found[1])
+            start = start or (updates, since)
             if updates > start[0]:
-                left = (total - updates) * (now - start[1]) / (updates - start[0])
+                left = (total - updates) * (since - start[1]) / (updates - start[0])
                 rest = "" if left > 0 else ", the last validation is going on"
                 line = f"{line.rstrip()}, time left {math.ceil(left / 60)} min{rest}\n"
         yield line
 
 
+def decoding(
+    lines: Iterable[str | None],
+    total: int,
+    say: Callable[[str], object],
+    clock: Callable[[], float] = time.monotonic,
+) -> Iterator[str]:
+    """Pass on what ``fairseq-generate`` prints, and say every 10 seconds how far it is.
+
+    Args:
+        lines: its output; None where it has been silent.
+        total: how many sentences there are.
+        say: gets a sentence, for people.
+        clock: seconds.
+    """
+    done, start = 0, clock()
+    say(f"decoding {total:,} sentences")
+    said = start
+    for line in lines:
+        if line is not None:
+            done += line.startswith("S-")
+            yield line
+        now = clock()
+        if now - said >= 10:
+            said = now
+            left = (
+                f", {math.ceil((now - start) * (total / done - 1) / 60)} min left" if done else ""
+            )
+            say(f"{done:,} of {total:,} sentences decoded{left}")
+
+
+def heard(file: TextIO, patience: float) -> Iterator[str | None]:
+    """The lines of a file as they come, and None whenever none has come for so many seconds."""
+    lines: queue.SimpleQueue[str] = queue.SimpleQueue()
+
+    def read() -> None:
+        for line in file:
+            lines.put(line)
+        lines.put("")
+
+    threading.Thread(target=read, daemon=True).start()
+    while True:
+        try:
+            line = lines.get(timeout=patience)
+        except queue.Empty:
+            yield None
+            continue
+        if not line:
+            return
+        yield line
+
+
 def main() -> None:
-    for line in annotate(sys.stdin, int(sys.argv[1])):
-        sys.stdout.write(line)
-        sys.stdout.flush()
+    what, total = sys.argv[1], int(sys.argv[2])
+    sys.stdin.reconfigure(errors="surrogateescape")  # type: ignore[union-attr]
+    sys.stdout.reconfigure(errors="surrogateescape")  # type: ignore[union-attr]
+    if what == "training":
+        for line in training(heard(sys.stdin, SILENCE), total):
+            sys.stdout.write(line)
+            sys.stdout.flush()
+    else:
+
+        def say(text: str) -> None:
+            print(text, file=sys.stderr, flush=True)
+
+        sys.stdout.writelines(decoding(heard(sys.stdin, 10), total, say))
 
 
 if __name__ == "__main__":

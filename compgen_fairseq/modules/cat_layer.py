@@ -14,7 +14,7 @@ class CATLayer(TransformerEncoderLayerBase):
 
     The enhancement has half of the layer's heads, of the same width. A word stands in its sequence
     twice, so it has as many numbers to attend by as in the plain layer. With all heads the two
-    modules would cost nearly as much as the layer itself (``benchmarks/README.md``).
+    modules would cost nearly as much as the layer itself (``docs/notes/speed.md``).
 
     Huang et al. (2024), "Towards Equipping Transformer with the Ability of Systematic
     Compositionality", section 3.

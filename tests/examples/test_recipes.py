@@ -22,7 +22,8 @@ def test_train_resume_evaluate(recipe, languages, method, scores, tmp_path, run)
     assert ", time left 0 min" in first
     again = script(f"{recipe}/train.sh", data, save, *TINY, METHOD=method, SEED="3", UPDATES="20")
     assert "Loaded checkpoint" in again and "num_updates=20" in again
-    script(f"{recipe}/evaluate.sh", data, save, "--max-len-b=4", BEAM="1")
+    told = script(f"{recipe}/evaluate.sh", data, save, "--max-len-b=4", BEAM="1")
+    assert "checkpoint_best.pt, test:\ndecoding 20 sentences\n" in told
     assert {path.name for path in save.glob("*.json")} == {"PREPARED.json", "RUN.json"} | {
         f"{score}.{name}.json" for score in scores for name in ("best", "last")
     }

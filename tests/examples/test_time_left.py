@@ -1,48 +1,94 @@
-"""The estimate that the recipes add to fairseq's log."""
+"""What the recipes say while they train and decode."""
 
 import importlib.util
+import subprocess
+import sys
 from pathlib import Path
 
 SCRIPT = Path(__file__).resolve().parents[2] / "examples" / "time_left.py"
-
-
-def annotate(*args):
-    spec = importlib.util.spec_from_file_location("time_left", SCRIPT)
-    assert spec is not None and spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module.annotate(*args)
+SPEC = importlib.util.spec_from_file_location("time_left", SCRIPT)
+assert SPEC is not None and SPEC.loader is not None
+time_left = importlib.util.module_from_spec(SPEC)
+SPEC.loader.exec_module(time_left)
 
 
 def line(updates: int) -> str:
     return f"2026 | INFO | train_inner | epoch 001: 1 / 9 loss=1, num_updates={updates}, wall=0\n"
 
 
+class Log:
+    """Lines that come at given seconds, and the clock that shows them."""
+
+    def __init__(self, *timed):
+        self.timed, self.now = timed, 0.0
+
+    def __iter__(self):
+        for now, text in self.timed:
+            self.now = now
+            yield text
+
+    def clock(self):
+        return self.now
+
+
 def test_the_pace_counts_from_the_first_update_seen():
-    clock = iter([100.0, 160.0, 400.0]).__next__
-    log = ["starts\n", line(200), line(300), "2026 | INFO | valid | num_updates 300\n", line(500)]
-    assert list(annotate(log, 1000, clock)) == [
-        log[0],
-        log[1],
+    valid = "2026 | INFO | valid | num_updates 300\n"
+    log = Log((5, "starts\n"), (100, line(200)), (160, line(300)), (170, valid), (400, line(500)))
+    assert list(time_left.training(log, 1000, log.clock)) == [
+        "starts\n",
+        line(200),
         # 100 updates in 60 s: 700 more take 420 s
-        log[2].rstrip() + ", time left 7 min\n",
-        log[3],
+        line(300).rstrip() + ", time left 7 min\n",
+        valid,
         # 300 updates in 300 s: 500 more take 500 s
-        log[4].rstrip() + ", time left 9 min\n",
+        line(500).rstrip() + ", time left 9 min\n",
     ]
 
 
 def test_a_resumed_training_has_an_estimate_at_once_and_says_what_its_end_waits_for():
-    clock = iter([0.0, 30.0, 300.0]).__next__
-    log = [
-        "2026 | INFO | fairseq.tasks.text_to_speech | Please install tensorboardX: pip install\n",
-        "2026 | INFO | fairseq.trainer | Loaded checkpoint x.pt (epoch 2 @ 500 updates)\n",
-        "2026 | INFO | fairseq.trainer | begin training epoch 2\n",
-        line(550),
-        line(1000),
+    loaded = "2026 | INFO | fairseq.trainer | Loaded checkpoint x.pt (epoch 2 @ 500 updates)\n"
+    begin = "2026 | INFO | fairseq.trainer | begin training epoch 2\n"
+    notice = (
+        "2026 | INFO | fairseq.tasks.text_to_speech | Please install tensorboardX: pip install\n"
+    )
+    log = Log((0, notice), (0, loaded), (0, begin), (30, line(550)), (300, line(1000)))
+    assert list(time_left.training(log, 1000, log.clock)) == [
+        loaded,
+        begin,
+        line(550).rstrip() + ", time left 5 min\n",
+        line(1000).rstrip() + ", time left 0 min, the last validation is going on\n",
     ]
-    assert list(annotate(log, 1000, clock)) == [
-        *log[1:3],
-        log[3].rstrip() + ", time left 5 min\n",
-        log[4].rstrip() + ", time left 0 min, the last validation is going on\n",
+
+
+def test_silence_is_filled_with_what_is_going_on():
+    begin = "2026 | INFO | fairseq.trainer | begin training epoch 1\n"
+    valid = '2026 | INFO | fairseq_cli.train | begin validation on "valid" subset\n'
+    log = Log((30, None), (40, begin), (70, None), (80, valid), (110, None), (140, None))
+    said = [text for text in time_left.training(log, 1000, log.clock) if text not in (begin, valid)]
+    assert said == [
+        "preparation is going on, 30 s so far\n",
+        "training is going on, 30 s so far\n",
+        "validation is going on, 30 s so far\n",
+        "validation is going on, 60 s so far\n",
     ]
+
+
+def test_decoding_says_how_far_it_is():
+    log = Log((5, None), (15, None), (20, "S-3\ta\n"), (21, "H-3\t-1\ta\n"), (30, "S-1\tb\n"))
+    said = []
+    passed = list(time_left.decoding(log, 8, said.append, log.clock))
+    assert passed == ["S-3\ta\n", "H-3\t-1\ta\n", "S-1\tb\n"]
+    assert said == [
+        "decoding 8 sentences",
+        "0 of 8 sentences decoded",
+        "2 of 8 sentences decoded, 2 min left",
+    ]
+
+
+def test_as_a_pipe():
+    """Bytes pass unchanged, also those that are not UTF-8; silence is noticed."""
+    text = b"S-0\tna\xefve \xe2\x80\xa8x\nH-0\t-1\tx\n"
+    command = [sys.executable, str(SCRIPT), "decoding", "1"]
+    done = subprocess.run(command, input=text, capture_output=True, check=True)
+    assert done.stdout == text and done.stderr == b"decoding 1 sentences\n"
+    assert list(time_left.heard(iter(["a\n", "b\n"]), 60)) == ["a\n", "b\n"]
