@@ -195,7 +195,7 @@ generate() {
         return
     fi
     echo "checkpoint_$name.pt, $subset:" >&2
-    fairseq-generate "$data" "${device[@]}" --user-dir "$root/compgen_fairseq" \
+    PYTHONUNBUFFERED=1 fairseq-generate "$data" "${device[@]}" --user-dir "$root/compgen_fairseq" \
         --path "$checkpoint" --gen-subset "$subset" "$@" "${more[@]}" 2>"$save/generate.err" |
         python "$root/examples/time_left.py" decoding "${complete[1]}" >"$log.partial" ||
         { tail -n 5 "$save/generate.err" >&2; rm "$log.partial"; exit 1; }

@@ -12,7 +12,7 @@ from fairseq import checkpoint_utils
 from matplotlib.image import imread
 from scipy.stats import entropy
 
-from compgen_cli import analyze, prototypes
+from compgen_cli import analyze, codes, prototypes
 from compgen_cli.analyze import main
 from compgen_cli.codes import words_per_code
 from compgen_fairseq.analysis import checkpoint
@@ -124,6 +124,22 @@ def test_the_same_seed_gives_the_same_files(structural, with_prototypes, draw, t
             draw(kind, path, *word, "--seed", "5", out=f"{kind}-{name}")
         for file in (tmp_path / f"{kind}-a").iterdir():
             assert file.read_bytes() == (tmp_path / f"{kind}-b" / file.name).read_bytes(), file
+
+
+def test_the_codes_of_a_sentence(structural, tiny_data, plugin, run, capsys):
+    """What a translation looked at and which codes its words have, as docs/faq.md shows it."""
+    model = ("--path", structural, "--print-alignment")
+    said = run("fairseq_cli.interactive", tiny_data, *plugin, *model, input="wif dax\n")
+    assert "\nA-0\t" in said and "\nH-0\t" in said
+    assert codes.main([structural, str(tiny_data), "dax", "WIF", "dax"]) == 0
+    rows = [line.split("\t") for line in capsys.readouterr().out.splitlines()]
+    assert [row[:2] for row in rows] == [["dax", "source"], ["WIF", "target"], ["dax", "source"]]
+    assert codes.main([structural, str(tiny_data), "--json"]) == 0
+    clusters = json.loads(capsys.readouterr().out)
+    for word, side, code, words in rows:
+        assert word in words.split() and clusters[side][int(code)] == words.split()
+    assert codes.main([structural, str(tiny_data), "dax", "fep"]) == 1
+    assert capsys.readouterr() == ("", f"compgen-codes: {tiny_data} has no word 'fep'\n")
 
 
 def test_codes_are_counted_over_the_corpus(structural, tiny_data, draw, tmp_path):
