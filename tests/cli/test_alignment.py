@@ -1,4 +1,4 @@
-"""``fairseq-generate --print-alignment`` with every architecture, and averages of its checkpoints."""
+"""``fairseq-generate --print-alignment`` with every architecture; averages of checkpoints."""
 
 import pytest
 import torch
