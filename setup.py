@@ -4,6 +4,17 @@ from pathlib import Path
 
 from setuptools import find_packages, setup
 
+
+def recipes() -> list[tuple[str, list[str]]]:
+    """The recipes and the prepare scripts by their folder; compgen-examples copies them."""
+    folders: dict[str, list[str]] = {}
+    for name in ("examples", "prepare"):
+        for path in sorted(Path(name).rglob("*")):
+            if path.is_file() and path.suffix != ".pyc":
+                folders.setdefault(f"share/compgen_fairseq/{path.parent}", []).append(str(path))
+    return list(folders.items())
+
+
 setup(
     name="compgen-fairseq",
     version="0.2.0",
@@ -15,6 +26,7 @@ setup(
     python_requires=">=3.11",
     packages=find_packages(include=["compgen*"]),
     package_data={"compgen.reporting": ["page/*"]},
+    data_files=recipes(),
     # each lower bound is a version that the test suite has passed with
     install_requires=[
         "fairseq-fixed>=0.12.3.1",
@@ -57,6 +69,7 @@ setup(
             "compgen-analyze=compgen_cli.analyze:main",
             "compgen-sememes=compgen_cli.sememes:main",
             "compgen-prepare=compgen_cli.prepare:main",
+            "compgen-examples=compgen_cli.examples:main",
             "compgen-similarity=compgen_cli.similarity:main",
             "compgen-predict=compgen_cli.predict:main",
         ]

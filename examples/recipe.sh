@@ -26,6 +26,10 @@ fi
 source "$root/examples/whole.sh"
 whole 0 SEED
 whole 1 UPDATES STAGE1_EPOCHS EPOCHS BATCH BEAM
+plugin="$root/compgen_fairseq"
+if [[ ! -d $plugin ]]; then # a copy by compgen-examples: the installed one
+    plugin="$(python -c 'import importlib.util as u; print(*u.find_spec("compgen_fairseq").submodule_search_locations)')"
+fi
 device=(--cpu)
 if python -c 'import sys, torch; sys.exit(not torch.cuda.is_available())'; then device=(); fi
 export SEED="${SEED:-1}"
@@ -168,7 +172,7 @@ train() {
     echo "$run" >"$save/METHOD"
     # shellcheck disable=SC2086 # LAUNCH is a command with arguments
     ${LAUNCH:-} bash "$root/examples/process.sh" "$data" "${device[@]}" \
-        --user-dir "$root/compgen_fairseq" --task compgen_translation \
+        --user-dir "$plugin" --task compgen_translation \
         --seed "$SEED" --max-update "$UPDATES" --save-dir "$save" \
         --keep-interval-updates 1 --no-epoch-checkpoints \
         --no-progress-bar --log-format simple --log-interval 100 \
@@ -195,7 +199,7 @@ generate() {
         return
     fi
     echo "checkpoint_$name.pt, $subset:" >&2
-    PYTHONUNBUFFERED=1 fairseq-generate "$data" "${device[@]}" --user-dir "$root/compgen_fairseq" \
+    PYTHONUNBUFFERED=1 fairseq-generate "$data" "${device[@]}" --user-dir "$plugin" \
         --path "$checkpoint" --gen-subset "$subset" "$@" "${more[@]}" 2>"$save/generate.err" |
         python "$root/examples/time_left.py" decoding "${complete[1]}" >"$log.partial" ||
         { tail -n 5 "$save/generate.err" >&2; rm "$log.partial"; exit 1; }
