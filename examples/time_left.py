@@ -86,10 +86,9 @@ def decoding(
         now = clock()
         if now - said >= 10:
             said = now
-            left = (
-                f", {math.ceil((now - start) * (total / done - 1) / 60)} min left" if done else ""
-            )
-            say(f"{done:,} of {total:,} sentences decoded{left}")
+            passed = now - start
+            left = f"{math.ceil(passed * (total / done - 1) / 60)} min left" if done else ""
+            say(f"{done:,} of {total:,} sentences decoded, {left or f'{passed:.0f} s so far'}")
 
 
 def heard(file: TextIO, patience: float) -> Iterator[str | None]:

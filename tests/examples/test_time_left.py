@@ -80,7 +80,7 @@ def test_decoding_says_how_far_it_is():
     assert passed == ["S-3\ta\n", "H-3\t-1\ta\n", "S-1\tb\n"]
     assert said == [
         "decoding 8 sentences",
-        "0 of 8 sentences decoded",
+        "0 of 8 sentences decoded, 15 s so far",
         "2 of 8 sentences decoded, 2 min left",
     ]
 
