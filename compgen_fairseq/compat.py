@@ -390,3 +390,5 @@ def quieten() -> None:
     for module in ("fairseq", "hydra", r"torch\.(jit|utils\.data)"):
         for category in (FutureWarning, DeprecationWarning, UserWarning):
             warnings.filterwarnings("ignore", category=category, module=module)
+    warnings.filterwarnings("ignore", message=r"\s*'config' is validated against ConfigStore")
+    logging.getLogger("hydra").setLevel(logging.INFO)  # the root logger may be at DEBUG
