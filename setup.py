@@ -36,6 +36,7 @@ setup(
         "jinja2>=3.1.6",
         "scipy>=1.17.1",
         "sacrebleu>=2.6.0",
+        "pillow>=13.0.0",
         "regex>=2026.11.15",
         "sacremoses>=0.2.0",
         "sentencepiece>=0.2.3",

@@ -15,6 +15,7 @@ from compgen.scoring.cogs import LEXICAL, STRUCTURAL, cogs
 from compgen.scoring.exact_match import ExactMatch, exact_match
 from compgen.scoring.generate_log import Generation, read
 from compgen.scoring.signature import signature
+from compgen.text import read_lines
 from compgen_cli.parser import Parser
 
 # What is printed as text, what stands in the JSON, and the signature.
@@ -69,24 +70,6 @@ METRICS: dict[str, Callable[[Generation, argparse.Namespace], Result]] = {
 
 def _numbers(score: ExactMatch) -> dict[str, Any]:
     return {"score": score.percent, "correct": score.correct, "total": score.total}
-
-
-def read_lines(path: str, n: int) -> list[str]:
-    """The ``n`` lines of a text file that belong to the ``n`` sentences of a log.
-
-    Raises:
-        ValueError: if it cannot be read or has more or fewer lines; the message names the file.
-    """
-    try:
-        with open(path, encoding="utf-8", newline="\n") as file:
-            lines = [line.rstrip("\r\n") for line in file]
-    except OSError as error:
-        raise ValueError(f"{path}: {error.strerror}") from None
-    except UnicodeDecodeError as error:
-        raise ValueError(f"{path}: not UTF-8 text ({error.reason})") from None
-    if len(lines) != n:
-        raise ValueError(f"{path}: it has {len(lines)} lines, but the log has {n} sentences")
-    return lines
 
 
 def references(generation: Generation, args: argparse.Namespace) -> list[str]:

@@ -1,9 +1,45 @@
 """Options of models, criterions and tasks."""
 
-from dataclasses import field
-from typing import Any
+from argparse import Namespace
+from collections.abc import Callable, Mapping
+from dataclasses import field, fields
+from typing import Any, TypeVar
+
+from fairseq.models import register_model_architecture
+
+Configuration = TypeVar("Configuration")
 
 
-def option(default: Any, text: str) -> Any:
-    """A configuration field with its help text."""
-    return field(default=default, metadata={"help": text})
+def option(default: Any, text: str, **metadata: Any) -> Any:
+    """A configuration field with its help text, and what else fairseq reads of a field."""
+    return field(default=default, metadata={"help": text, **metadata})
+
+
+def take(kind: type[Configuration], args: Any) -> Configuration:
+    """A configuration of what a namespace says; the options that it lacks keep their defaults."""
+    names = (f.name for f in fields(kind))  # type: ignore[arg-type]
+    return kind(**{name: getattr(args, name) for name in names if hasattr(args, name)})
+
+
+def register_preset(
+    model: str,
+    name: str,
+    preset: Mapping[str, Any],
+    base: Callable[[Namespace], None] = lambda args: None,
+) -> None:
+    """Register an architecture.
+
+    Args:
+        model: the name of the model.
+        name: that of the architecture.
+        preset: the values of the options that are not given.
+        base: sets those that are still without a value.
+    """
+
+    def architecture(args: Namespace) -> None:
+        for key, value in preset.items():
+            if not hasattr(args, key):
+                setattr(args, key, value)
+        base(args)
+
+    register_model_architecture(model, name)(architecture)

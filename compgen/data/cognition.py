@@ -37,7 +37,7 @@ from compgen.data.prepared import (
     Parser,
     Preparation,
     PrepareError,
-    fifth,
+    hold_out,
     read_lines,
     write_lines,
 )
@@ -150,7 +150,8 @@ def choose_groups(lines: int, seed: int = 1) -> list[int]:
     """
     if lines % GROUP:
         raise PrepareError(f"CG-test has {lines} lines, which are not groups of {GROUP}.")
-    return [GROUP * group + i for group in fifth(range(lines // GROUP), seed) for i in range(GROUP)]
+    chosen, _ = hold_out(range(lines // GROUP), None, seed)
+    return [GROUP * group + i for group in chosen for i in range(GROUP)]
 
 
 def compound_types(files: Mapping[str, Path], sources: Sequence[str]) -> Lines:

@@ -15,8 +15,8 @@ import re
 from collections.abc import Mapping, Sequence
 
 from compgen.data.packages import Package
-from compgen.data.prepared import PrepareError
-from compgen.data.sentence_sets import Example, SetParser, hold_out, prepare, table
+from compgen.data.prepared import PrepareError, hold_out
+from compgen.data.sentence_sets import Example, SetParser, prepare, table
 from compgen.ranges import AT_LEAST_1, SEED
 
 URL = "https://storage.googleapis.com/paws/english"

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from compgen.data import scan
-from compgen.data.prepared import Parser, Preparation, PrepareError, write_lines
+from compgen.data.prepared import Parser, Preparation, PrepareError, hold_out, write_lines
 from compgen.ranges import AT_LEAST_0, AT_LEAST_1, SEED
 
 DESCRIPTION = """\
@@ -86,10 +86,10 @@ def main(argv: Sequence[str] | None = None) -> None:
             if args.augment is not None:
                 train = scan.augment(args.augment, args.atomic_copies)
             if args.valid == "test20":
-                valid, _ = scan.hold_out(test, args.valid_size, args.seed)
+                valid, _ = hold_out(test, args.valid_size, args.seed)
             else:
                 seed = None if last else args.seed
-                valid, train = scan.hold_out(train, args.valid_size, seed)
+                valid, train = hold_out(train, args.valid_size, seed)
         except (OSError, ValueError) as error:
             raise PrepareError(str(error)) from None
         with work:

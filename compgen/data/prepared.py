@@ -347,10 +347,26 @@ class Preparation:
         (self.data / "preprocess.log").unlink(missing_ok=True)  # holds paths and times
 
 
-def fifth(items: Sequence[Item], seed: int = 1) -> list[Item]:
-    """A random 20% (rounded down) of ``items``, in their order."""
-    chosen = random.Random(seed).sample(range(len(items)), len(items) // 5)
-    return [items[index] for index in sorted(chosen)]
+def hold_out(
+    items: Sequence[Item], size: int | None = None, seed: int | None = 1
+) -> tuple[list[Item], list[Item]]:
+    """A random choice of ``size`` items (by default a fifth, rounded down) and the others.
+
+    Both keep their order. Without a seed the choice is the last items.
+
+    Raises:
+        PrepareError: ``size`` leaves one side empty.
+    """
+    n = len(items)
+    size = n // 5 if size is None else size
+    if not 1 <= size < n:
+        raise PrepareError(f"The validation set must have 1 to {n - 1} items, not {size}.")
+    chosen = range(n - size, n) if seed is None else random.Random(seed).sample(range(n), size)
+    held = set(chosen)
+    return (
+        [item for index, item in enumerate(items) if index in held],
+        [item for index, item in enumerate(items) if index not in held],
+    )
 
 
 def _remove(path: Path) -> None:

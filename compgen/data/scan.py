@@ -20,7 +20,6 @@ from __future__ import annotations
 import hashlib
 import itertools
 import os
-import random
 from collections.abc import Callable, Sequence
 from functools import cache, partial
 from pathlib import Path
@@ -239,25 +238,3 @@ def augment(n: int, atomic_copies: int = 1000) -> list[Pair]:
     primitives = [Pair(verb, interpret(verb)) for verb in itertools.chain(*family.values())]
     atoms = [pair for pair in primitives for _ in range(atomic_copies)]
     return [*generate(known), Pair("jump", interpret("jump")), *atoms]
-
-
-def hold_out(
-    pairs: Sequence[Pair], size: int | None = None, seed: int | None = 1
-) -> tuple[list[Pair], list[Pair]]:
-    """A random choice of ``size`` pairs (by default a fifth, rounded down) and the others.
-
-    Both keep the order of ``pairs``. Without a seed it is the last pairs.
-
-    Raises:
-        ValueError: ``size`` leaves one side empty.
-    """
-    size = len(pairs) // 5 if size is None else size
-    if not 1 <= size < len(pairs):
-        raise ValueError(f"The validation set must have 1 to {len(pairs) - 1} pairs, not {size}.")
-    if seed is None:
-        return list(pairs[-size:]), list(pairs[:-size])
-    chosen = set(random.Random(seed).sample(range(len(pairs)), size))
-    return (
-        [pair for index, pair in enumerate(pairs) if index in chosen],
-        [pair for index, pair in enumerate(pairs) if index not in chosen],
-    )

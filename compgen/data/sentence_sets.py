@@ -12,7 +12,6 @@ from __future__ import annotations
 
 import argparse
 import logging
-import random
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -175,23 +174,6 @@ def table(name: str, lines: Sequence[str], columns: Sequence[str]) -> list[list[
             )
         rows.append([fields[place].strip() for place in places])
     return rows
-
-
-def hold_out(
-    examples: Sequence[Example], size: int, seed: int
-) -> tuple[list[Example], list[Example]]:
-    """Divide examples at random into a validation set of ``size`` and the others, in their order.
-
-    Raises:
-        PrepareError: so many can't be held out.
-    """
-    if not 0 < size < len(examples):
-        raise PrepareError(f"{size} of {len(examples)} training examples can't be held out.")
-    held = set(random.Random(seed).sample(range(len(examples)), size))
-    return (
-        [example for index, example in enumerate(examples) if index in held],
-        [example for index, example in enumerate(examples) if index not in held],
-    )
 
 
 class SetPreparation(Preparation):

@@ -11,7 +11,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from compgen.data.packages import Package
-from compgen.data.sentence_sets import Example, SetParser, hold_out, prepare, table
+from compgen.data.prepared import hold_out
+from compgen.data.sentence_sets import Example, SetParser, prepare, table
 from compgen.ranges import AT_LEAST_1, SEED
 
 ARCHIVE = Package(

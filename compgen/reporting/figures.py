@@ -1,7 +1,6 @@
 """The pictures of compgen-analyze that lie in folders, with their captions."""
 
 import base64
-import struct
 from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
@@ -53,20 +52,11 @@ def find(runs: Iterable[Path], folders: Iterable[Path]) -> list[Figure]:
 
 
 def _caption(path: Path) -> str:
-    """The description that a PNG file carries (its ``tEXt`` or ``iTXt`` chunk), or nothing."""
+    """The description that a PNG file carries; empty where there is none to read."""
+    from PIL import Image  # takes its time, and few reports have pictures
+
     try:
-        content = path.read_bytes()
+        with Image.open(path, formats=["PNG"]) as picture:
+            return str(picture.info.get("Description", ""))
     except OSError:
         return ""
-    start = len(SIGNATURE)
-    while start + 8 <= len(content):
-        (length,) = struct.unpack(">I", content[start : start + 4])
-        kind, data = content[start + 4 : start + 8], content[start + 8 : start + 8 + length]
-        key, _, text = data.partition(b"\0")
-        if key == b"Description" and kind == b"tEXt":
-            return text.decode("latin-1")
-        if key == b"Description" and kind == b"iTXt":
-            # compression flag and method, language, translated key: none is used here
-            return text[2:].split(b"\0", 2)[-1].decode("utf-8", "replace")
-        start += 12 + length
-    return ""

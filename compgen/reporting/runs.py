@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from compgen import provenance
+from compgen.text import read_text
 
 CHECKPOINTS = ("best", "last")
 DATA = "data"  # stands among the settings for the fingerprint of the data
@@ -245,22 +246,13 @@ def named(setting: str, names: frozenset[str]) -> bool:
     return short(setting) in {name.lstrip("-").replace("-", "_") for name in names}
 
 
-def _text(path: Path) -> str:
-    try:
-        return path.read_text(encoding="utf-8")
-    except OSError as error:
-        raise ValueError(f"{path}: {error.strerror}") from None
-    except UnicodeDecodeError as error:
-        raise ValueError(f"{path}: not UTF-8 text ({error.reason})") from None
-
-
 def read_json(path: Path) -> Any:
     """The content of a JSON file.
 
     Raises:
         ValueError: if it cannot be read; the message names it.
     """
-    text = _text(path)
+    text = read_text(path)
     try:
         return json.loads(text)
     except json.JSONDecodeError as error:

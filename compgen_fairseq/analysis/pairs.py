@@ -10,6 +10,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from compgen.text import read_lines
 from compgen_fairseq.analysis.tables import write_bytes
 
 NONE = -1  # the class of a word without one
@@ -40,7 +41,7 @@ def read_classes(path: str, dictionary: Any) -> Tensor:
     """
     classes = torch.full((len(dictionary),), NONE)
     names: dict[str, int] = {}
-    for number, line in enumerate(_lines(path), 1):
+    for number, line in enumerate(read_lines(path), 1):
         word, tab, name = line.rstrip("\r").partition("\t")
         if not (word and tab and name):
             raise ValueError(f"{path}, line {number}: not a word, a tab and its class")
@@ -136,7 +137,7 @@ def read_pairs(path: str, text: Sequence[str]) -> list[Pair]:
     Raises:
         ValueError: if it cannot be read or is about other sentences.
     """
-    rows = [line.split("\t") for line in _lines(path)]
+    rows = [line.split("\t") for line in read_lines(path)]
     if not rows or tuple(rows[0]) != COLUMNS:
         raise ValueError(f"{path}: it has not the columns {', '.join(COLUMNS)} of a pair file")
     pairs = []
@@ -153,12 +154,3 @@ def read_pairs(path: str, text: Sequence[str]) -> list[Pair]:
                 )
         pairs.append(pair)
     return pairs
-
-
-def _lines(path: str) -> list[str]:
-    try:
-        return Path(path).read_text(encoding="utf-8").splitlines()
-    except OSError as error:
-        raise ValueError(f"{path}: {error.strerror}") from None
-    except UnicodeDecodeError:
-        raise ValueError(f"{path}: not UTF-8 text") from None

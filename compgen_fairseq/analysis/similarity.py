@@ -20,6 +20,7 @@ from scipy.stats import pearsonr
 from torch import Tensor
 
 from compgen.scoring.signature import signature
+from compgen.text import read_lines
 from compgen_fairseq.checkpoint import read
 from compgen_fairseq.models.cat import CATModel
 
@@ -79,10 +80,9 @@ def scores(data: str, subset: str) -> list[float]:
         ValueError: it is not there, or a line is no number.
     """
     path = Path(data, "label", f"{subset}.label")
+    lines = read_lines(path)
     try:
-        return [float(line) for line in path.read_text(encoding="utf-8").splitlines()]
-    except OSError as error:
-        raise ValueError(f"{path}: {error.strerror}") from None
+        return [float(line) for line in lines]
     except ValueError as error:
         raise ValueError(f"{path}: {error}") from None
 

@@ -1,9 +1,9 @@
 """Parts of speech of words: from a file, or those of SCAN's grammar."""
 
 from collections.abc import Sequence
-from pathlib import Path
 
 from compgen.data.scan import TIMES, TURNS
+from compgen.text import read_lines
 
 SCAN = {
     "turn": "turn",
@@ -35,13 +35,7 @@ def read_tags(path: str) -> dict[str, str]:
         ValueError: if a line is not of that form, or a word has two tags.
     """
     tags: dict[str, str] = {}
-    try:
-        lines = Path(path).read_text(encoding="utf-8").splitlines()
-    except UnicodeDecodeError:
-        raise ValueError(f"{path} is not in UTF-8") from None
-    except OSError as error:
-        raise ValueError(f"{path}: {error.strerror}") from None
-    for number, line in enumerate(lines, start=1):
+    for number, line in enumerate(read_lines(path), start=1):
         word, tab, tag = line.partition("\t")
         if not (word and tab and tag.strip()):
             raise ValueError(f"{path}, line {number} is not of the form 'word TAB tag'")

@@ -1,6 +1,6 @@
 """The word loss plus the composition terms of CAT, each weighted and logged on its own."""
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 from fairseq.criterions import register_criterion
@@ -13,6 +13,7 @@ from compgen.ranges import AT_LEAST_0, RATE, ranges
 from compgen_fairseq.criterions import composition_terms as terms
 from compgen_fairseq.criterions.terms_cross_entropy import TermsCrossEntropyCriterion, WeightedTerm
 from compgen_fairseq.modules.composition_outputs import CompositionOutputs
+from compgen_fairseq.options import option
 
 
 @ranges((AT_LEAST_0, ("reconstruction", "sparsity")), (RATE, ("reconstruction_beta",)))
@@ -20,20 +21,13 @@ from compgen_fairseq.modules.composition_outputs import CompositionOutputs
 class CompositionCrossEntropyConfig(LabelSmoothedCrossEntropyCriterionConfig):
     """The weights of the terms."""
 
-    reconstruction: float = field(
-        default=0.1,
-        metadata={"help": "weight of the mean square of h_comp - h_cont, summed over layers"},
+    reconstruction: float = option(
+        0.1, "weight of the mean square of h_comp - h_cont, summed over layers"
     )
-    reconstruction_beta: float = field(
-        default=terms.BETA,
-        metadata={
-            "help": "weight, in [0, 1), of equation 5's part that moves h_cont (the paper: 0.1)"
-        },
+    reconstruction_beta: float = option(
+        terms.BETA, "weight, in [0, 1), of equation 5's part that moves h_cont (the paper: 0.1)"
     )
-    sparsity: float = field(
-        default=0.01,
-        metadata={"help": "weight of the mean attention to a code, summed over layers"},
-    )
+    sparsity: float = option(0.01, "weight of the mean attention to a code, summed over layers")
     sentence_avg: bool = II("optimization.sentence_avg")
 
 

@@ -13,7 +13,7 @@ import torch.nn as nn
 from fairseq.data import Dictionary
 from fairseq.dataclass import ChoiceEnum, FairseqDataclass
 from fairseq.dataclass.utils import gen_parser_from_dataclass
-from fairseq.models import BaseFairseqModel, register_model, register_model_architecture
+from fairseq.models import BaseFairseqModel, register_model
 from fairseq.models.roberta.model import RobertaClassificationHead, RobertaLMHead
 from fairseq.models.transformer import TransformerConfig, TransformerEncoderBase
 from fairseq.modules.transformer_layer import TransformerEncoderLayerBase
@@ -26,7 +26,7 @@ from compgen_fairseq.models.known_dictionary import know_dictionaries
 from compgen_fairseq.modules.cat_layer import CATLayer
 from compgen_fairseq.modules.composition_outputs import CompositionOutputs
 from compgen_fairseq.modules.primitive_composition import SCORES
-from compgen_fairseq.options import option
+from compgen_fairseq.options import option, register_preset, take
 
 logger = logging.getLogger(__name__)
 
@@ -192,8 +192,7 @@ class CATModel(BaseFairseqModel):
         Raises:
             ValueError: the number of sememes is not known, or a size is impossible.
         """
-        names = CATConfig.__dataclass_fields__
-        chosen = CATConfig(**{n: getattr(cfg, n) for n in names if hasattr(cfg, n)})
+        chosen = take(CATConfig, cfg)
         check(chosen)
         if chosen.encoder_embed_dim % chosen.encoder_attention_heads:
             raise ValueError(
@@ -353,16 +352,5 @@ TINY = {
     "encoder_attention_heads": 4,
     "codes": 128,
 }
-
-
-@register_model_architecture("cat", "cat_base")
-def cat_base(_: Any) -> None:
-    """The paper's sizes, the defaults."""
-
-
-@register_model_architecture("cat", "cat_tiny")
-def cat_tiny(args: Any) -> None:
-    """3 layers of width 128, 128 codes in all but the last."""
-    for key, value in TINY.items():
-        if not hasattr(args, key):
-            setattr(args, key, value)
+register_preset("cat", "cat_base", {})  # the paper's sizes, the defaults
+register_preset("cat", "cat_tiny", TINY)

@@ -5,13 +5,13 @@ Compositionality". The paper has an encoder alone; here fairseq's decoder reads 
 """
 
 from argparse import Namespace
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass
 from typing import Any
 
 from fairseq.data import Dictionary
 from fairseq.dataclass import ChoiceEnum, FairseqDataclass
 from fairseq.dataclass.utils import gen_parser_from_dataclass
-from fairseq.models import register_model, register_model_architecture
+from fairseq.models import register_model
 from fairseq.models.transformer import (
     TransformerConfig,
     TransformerEncoderBase,
@@ -26,6 +26,7 @@ from compgen_fairseq.models.known_dictionary import know_dictionaries
 from compgen_fairseq.modules.cat_layer import CATLayer
 from compgen_fairseq.modules.composition_outputs import CompositionOutputs
 from compgen_fairseq.modules.primitive_composition import SCORES
+from compgen_fairseq.options import option, register_preset, take
 
 REPRESENTATIONS = ("cont", "comp", "mix")
 
@@ -35,21 +36,17 @@ REPRESENTATIONS = ("cont", "comp", "mix")
 class CompositionConfig(FairseqDataclass):
     """Options of ``--arch cat_transformer``, on top of those of ``--arch transformer``."""
 
-    codes: int = field(default=1000, metadata={"help": "size of every encoder layer's codebook"})
-    composition_score: ChoiceEnum(list(SCORES)) = field(  # type: ignore[valid-type]
-        default="cosine",
-        metadata={"help": "how well a code fits a state: cosine similarity or scaled dot product"},
+    codes: int = option(1000, "size of every encoder layer's codebook")
+    composition_score: ChoiceEnum(list(SCORES)) = option(  # type: ignore[valid-type]
+        "cosine", "how well a code fits a state: cosine similarity or scaled dot product"
     )
-    detach_query: bool = field(
-        default=False,
-        metadata={"help": "no gradient reaches a state through the weights of its codes"},
+    detach_query: bool = option(
+        False, "no gradient reaches a state through the weights of its codes"
     )
-    representation: ChoiceEnum(list(REPRESENTATIONS)) = field(  # type: ignore[valid-type]
-        default="mix",
-        metadata={
-            "help": "what the decoder reads of the last encoder layer: contextual, compositional "
-            "or mixed states"
-        },
+    representation: ChoiceEnum(list(REPRESENTATIONS)) = option(  # type: ignore[valid-type]
+        "mix",
+        "what the decoder reads of the last encoder layer: contextual, compositional "
+        "or mixed states",
     )
 
     @classmethod
@@ -59,8 +56,7 @@ class CompositionConfig(FairseqDataclass):
         Raises:
             ValueError: on an unknown choice, or a number that makes no sense.
         """
-        names = [f.name for f in fields(cls) if hasattr(args, f.name)]
-        config = cls(**{name: getattr(args, name) for name in names})
+        config = take(cls, args)
         if config.representation not in REPRESENTATIONS:
             raise ValueError(
                 f"--representation is one of {', '.join(REPRESENTATIONS)}, "
@@ -180,52 +176,30 @@ class CATTransformerModel(TransformerModel):
         return logits, {**extra, "composition": encoder_out["composition"]}
 
 
-def _preset(args: Namespace, codes: int, **sizes: int) -> None:
-    for name, value in {"codes": codes, **sizes}.items():
-        if not hasattr(args, name):
-            setattr(args, name, value)
-
-
 def _sizes(layers: int, dim: int, ffn: int, heads: int) -> dict[str, int]:
     """Both sides' sizes; fairseq gives the decoder the encoder's widths where it has none."""
     return {
-        **{"encoder_layers": layers, "decoder_layers": layers},
-        **{"encoder_attention_heads": heads, "decoder_attention_heads": heads},
-        **{"encoder_embed_dim": dim, "encoder_ffn_embed_dim": ffn},
+        "encoder_layers": layers,
+        "decoder_layers": layers,
+        "encoder_attention_heads": heads,
+        "decoder_attention_heads": heads,
+        "encoder_embed_dim": dim,
+        "encoder_ffn_embed_dim": ffn,
     }
 
 
-@register_model_architecture("cat_transformer", "cat_transformer")
-def cat_transformer(args: Namespace) -> None:
-    """fairseq's ``transformer`` with the paper's 1,000 codes in every encoder layer."""
-    _preset(args, 1000)
-    base_architecture(args)
-
-
-@register_model_architecture("cat_transformer", "cat_transformer_iwslt_de_en")
-def cat_transformer_iwslt_de_en(args: Namespace) -> None:
-    """fairseq's ``transformer_iwslt_de_en`` with 1,000 codes."""
-    _preset(args, 1000)
-    transformer_iwslt_de_en(args)
-
-
-@register_model_architecture("cat_transformer", "cat_transformer_scan")
-def cat_transformer_scan(args: Namespace) -> None:
-    """SCAN at SQ-Transformer's size. Its language has about 20 words, each a primitive: 32 codes
-    leave room for what a word is in its context, and the whole codebook is in use."""
-    _preset(args, 32, **_sizes(3, 256, 512, 4))
-    base_architecture(args)
-
-
-@register_model_architecture("cat_transformer", "cat_transformer_cogs")
-def cat_transformer_cogs(args: Namespace) -> None:
-    """COGS at SQ-Transformer's size, with the paper's 1,000 codes: with 64 it learned slower."""
-    _preset(args, 1000, **_sizes(3, 256, 512, 4))
-    base_architecture(args)
-
-
-@register_model_architecture("cat_transformer", "cat_transformer_cognition")
-def cat_transformer_cognition(args: Namespace) -> None:
-    """CoGnition at SQ-Transformer's size, about 2,000 words, with the paper's 1,000 codes."""
-    _preset(args, 1000, **_sizes(6, 512, 1024, 8))
-    base_architecture(args)
+#: The sizes of fairseq's ``transformer`` and ``transformer_iwslt_de_en``, or SQ-Transformer's, and
+#: the paper's 1,000 codes in every encoder layer. With 64, COGS was learned slower. SCAN's language
+#: has about 20 words, each a primitive: 32 codes leave room for what a word is in its context, and
+#: the whole codebook is in use.
+PRESETS = {
+    "cat_transformer": {"codes": 1000},
+    "cat_transformer_scan": {"codes": 32, **_sizes(3, 256, 512, 4)},
+    "cat_transformer_cogs": {"codes": 1000, **_sizes(3, 256, 512, 4)},
+    "cat_transformer_cognition": {"codes": 1000, **_sizes(6, 512, 1024, 8)},
+}
+for _name, _preset in PRESETS.items():
+    register_preset("cat_transformer", _name, _preset, base_architecture)
+register_preset(
+    "cat_transformer", "cat_transformer_iwslt_de_en", {"codes": 1000}, transformer_iwslt_de_en
+)

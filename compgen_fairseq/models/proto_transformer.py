@@ -5,7 +5,7 @@ Translation".
 """
 
 from argparse import Namespace
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -13,7 +13,7 @@ import torch
 from fairseq.data import Dictionary
 from fairseq.dataclass import ChoiceEnum, FairseqDataclass
 from fairseq.dataclass.utils import gen_parser_from_dataclass
-from fairseq.models import register_model, register_model_architecture
+from fairseq.models import register_model
 from fairseq.models.transformer import (
     TransformerConfig,
     TransformerDecoderBase,
@@ -29,6 +29,7 @@ from compgen.ranges import AT_LEAST_1, check, ranges
 from compgen_fairseq.models.known_dictionary import fingerprint, know_dictionaries
 from compgen_fairseq.modules.prototype_attention import PrototypeAttention, PrototypeTable
 from compgen_fairseq.modules.prototype_layer import PrototypeDecoderLayer, PrototypeEncoderLayer
+from compgen_fairseq.options import option, register_preset, take
 from compgen_fairseq.prototypes.extract import Settings
 from compgen_fairseq.prototypes.states import LAYERS
 from compgen_fairseq.prototypes.vocabulary import word_types
@@ -47,35 +48,26 @@ SIDES = {
 class PrototypeConfig(FairseqDataclass):
     """Options of ``--arch proto_transformer``, on top of those of ``--arch transformer``."""
 
-    prototypes: ChoiceEnum(list(SIDES)) = field(  # type: ignore[valid-type]
-        default="one-pass",
-        metadata={
-            "help": "where prototypes come from: 'one-pass' clusters the encoder's states after "
-            "stage 1; 'two-pass' takes those of another, converged model (--prototype-table); "
-            "'random' are trained vectors; 'target-side' clusters the decoder's states for the "
-            "decoder; 'source-and-target' does so on both sides"
-        },
+    prototypes: ChoiceEnum(list(SIDES)) = option(  # type: ignore[valid-type]
+        "one-pass",
+        "where prototypes come from: 'one-pass' clusters the encoder's states after "
+        "stage 1; 'two-pass' takes those of another, converged model (--prototype-table); "
+        "'random' are trained vectors; 'target-side' clusters the decoder's states for the "
+        "decoder; 'source-and-target' does so on both sides",
     )
-    prototypes_per_token: int = field(
-        default=3, metadata={"help": "number k of prototypes of each type"}
+    prototypes_per_token: int = option(3, "number k of prototypes of each type")
+    prototype_layer: ChoiceEnum(list(LAYERS)) = option(  # type: ignore[valid-type]
+        Settings.layer,
+        "the layer whose states are clustered: the last but one, as for the published "
+        "results (of a single layer: that one), or the last, as the paper writes",
     )
-    prototype_layer: ChoiceEnum(list(LAYERS)) = field(  # type: ignore[valid-type]
-        default=Settings.layer,
-        metadata={
-            "help": "the layer whose states are clustered: the last but one, as for the published "
-            "results (of a single layer: that one), or the last, as the paper writes"
-        },
+    prototype_identity: bool = option(
+        False,
+        "start the new sublayers as the identity, so that stage 2 begins with the "
+        "outputs that stage 1 ended with (beyond the paper)",
     )
-    prototype_identity: bool = field(
-        default=False,
-        metadata={
-            "help": "start the new sublayers as the identity, so that stage 2 begins with the "
-            "outputs that stage 1 ended with (beyond the paper)"
-        },
-    )
-    prototype_min_count: int = field(
-        default=10,
-        metadata={"help": "types that occur less often in the training set have no prototypes"},
+    prototype_min_count: int = option(
+        10, "types that occur less often in the training set have no prototypes"
     )
 
     @classmethod
@@ -85,8 +77,7 @@ class PrototypeConfig(FairseqDataclass):
         Raises:
             ValueError: if a number makes no sense.
         """
-        names = [f.name for f in fields(cls) if hasattr(args, f.name)]
-        config = cls(**{name: getattr(args, name) for name in names})
+        config = take(cls, args)
         if config.prototypes not in SIDES:
             raise ValueError(f"--prototypes is one of {', '.join(SIDES)}, not {config.prototypes}")
         if config.prototype_layer not in LAYERS:
@@ -327,41 +318,15 @@ class ProtoTransformerModel(TransformerModel):
             state_dict.update(own)
 
 
-def _preset(args: Namespace, k: int) -> None:
-    if not hasattr(args, "prototypes_per_token"):
-        args.prototypes_per_token = k
-
-
-@register_model_architecture("proto_transformer", "proto_transformer")
-def proto_transformer(args: Namespace) -> None:
-    """fairseq's ``transformer`` with three prototypes per type."""
-    _preset(args, 3)
-    base_architecture(args)
-
-
-@register_model_architecture("proto_transformer", "proto_transformer_iwslt_de_en")
-def proto_transformer_iwslt_de_en(args: Namespace) -> None:
-    """IWSLT'14 (table 7: k = 4; train stage 1 for 12 epochs)."""
-    _preset(args, 4)
-    transformer_iwslt_de_en(args)
-
-
-@register_model_architecture("proto_transformer", "proto_transformer_cognition")
-def proto_transformer_cognition(args: Namespace) -> None:
-    """CoGnition (table 7: k = 3; train stage 1 for 8 epochs)."""
-    _preset(args, 3)
-    transformer_iwslt_de_en(args)
-
-
-@register_model_architecture("proto_transformer", "proto_transformer_wmt_en_de")
-def proto_transformer_wmt_en_de(args: Namespace) -> None:
-    """WMT'16 En-De (table 7: k = 5; train stage 1 for 15 epochs)."""
-    _preset(args, 5)
-    base_architecture(args)
-
-
-@register_model_architecture("proto_transformer", "proto_transformer_wmt_en_ro")
-def proto_transformer_wmt_en_ro(args: Namespace) -> None:
-    """WMT'16 En-Ro (table 7: k = 6; train stage 1 for 11 epochs)."""
-    _preset(args, 6)
-    base_architecture(args)
+#: Prototypes of each type, and the size: fairseq's ``transformer``, or the paper's data sets
+#: (table 7; it trains stage 1 for 8 epochs on CoGnition, 12 on IWSLT'14, 15 on WMT'16 En-De and 11
+#: on WMT'16 En-Ro).
+PRESETS = {
+    "proto_transformer": (3, base_architecture),
+    "proto_transformer_iwslt_de_en": (4, transformer_iwslt_de_en),
+    "proto_transformer_cognition": (3, transformer_iwslt_de_en),
+    "proto_transformer_wmt_en_de": (5, base_architecture),
+    "proto_transformer_wmt_en_ro": (6, base_architecture),
+}
+for _name, (_k, _base) in PRESETS.items():
+    register_preset("proto_transformer", _name, {"prototypes_per_token": _k}, _base)

@@ -16,7 +16,6 @@ from fairseq.models import (
     FairseqEncoderDecoderModel,
     FairseqIncrementalDecoder,
     register_model,
-    register_model_architecture,
 )
 from torch import Tensor
 
@@ -26,6 +25,7 @@ from compgen_fairseq.models.sq_stack import StreamStack, build_embedding, next_p
 from compgen_fairseq.modules.code_predictor import draw_positions
 from compgen_fairseq.modules.masks import causal_mask, padding_mask
 from compgen_fairseq.modules.structural_outputs import SideOutputs, StructuralOutputs
+from compgen_fairseq.options import register_preset, take
 
 logger = logging.getLogger(__name__)
 
@@ -297,8 +297,7 @@ class SQTransformerModel(FairseqEncoderDecoderModel):
         Raises:
             ValueError: on options that can't go together.
         """
-        names = SQTransformerConfig.__dataclass_fields__
-        resolved = SQTransformerConfig(**{n: getattr(cfg, n) for n in names if hasattr(cfg, n)})
+        resolved = take(SQTransformerConfig, cfg)
         resolved.resolve()
         source, target = task.source_dictionary, task.target_dictionary
         dim = resolved.encoder_embed_dim
@@ -395,14 +394,5 @@ class SQTransformerModel(FairseqEncoderDecoderModel):
         return self.encoder.max_positions(), self.decoder.max_positions()
 
 
-def _register_preset(name: str, preset: dict[str, Any]) -> None:
-    def architecture(args) -> None:
-        for key, value in preset.items():
-            if not hasattr(args, key):
-                setattr(args, key, value)
-
-    register_model_architecture("sq_transformer", name)(architecture)
-
-
 for _name, _preset in PRESETS.items():
-    _register_preset(_name, _preset)
+    register_preset("sq_transformer", _name, _preset)

@@ -9,7 +9,7 @@ every sentence. The decoder's first step writes the first word. With the authors
 published variants have their log-probabilities and gradients (tests/golden).
 """
 
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from typing import Any, Optional
 
 import torch
@@ -21,7 +21,6 @@ from fairseq.models import (
     FairseqEncoderDecoderModel,
     FairseqIncrementalDecoder,
     register_model,
-    register_model_architecture,
 )
 from torch import Tensor
 
@@ -31,7 +30,7 @@ from compgen_fairseq.modules.dropout import apply_dropout
 from compgen_fairseq.modules.masks import padding_mask
 from compgen_fairseq.modules.syntactic_decoder import STEPS, SyntacticDecoder
 from compgen_fairseq.modules.syntactic_encoder import BidirectionalRNN, SyntacticEncoder, frame
-from compgen_fairseq.options import option
+from compgen_fairseq.options import option, register_preset, take
 
 UNLIMITED = int(1e5)  # sentences of any length can be read and written
 
@@ -305,8 +304,7 @@ class SyntacticAttentionModel(FairseqEncoderDecoderModel):
         Raises:
             ValueError: on options that can't go together.
         """
-        names = [f.name for f in fields(SyntacticAttentionConfig)]
-        config = SyntacticAttentionConfig(**{n: getattr(cfg, n) for n in names if hasattr(cfg, n)})
+        config = take(SyntacticAttentionConfig, cfg)
         config.check()
         encoder = SyntacticAttentionEncoder(config, task.source_dictionary)
         decoder = SyntacticAttentionDecoder(config, task.target_dictionary)
@@ -357,17 +355,13 @@ class SyntacticAttentionModel(FairseqEncoderDecoderModel):
         self.encoder.classes.copy_(source)
 
 
-@register_model_architecture("syntactic_attention", "syntactic_attention_scan")
-def syntactic_attention_scan(args) -> None:
-    """The paper's best model on SCAN (arXiv version, "Experimental procedure details")."""
-    sizes = {
-        "encoder_embed_dim": 100,
-        "encoder_hidden_size": 200,
-        "encoder_layers": 2,
-        "decoder_layers": 1,
-        "semantic_dim": 120,
-        "dropout": 0.5,
-    }
-    for name, value in sizes.items():
-        if not hasattr(args, name):
-            setattr(args, name, value)
+#: The paper's best model on SCAN (arXiv version, "Experimental procedure details").
+SCAN = {
+    "encoder_embed_dim": 100,
+    "encoder_hidden_size": 200,
+    "encoder_layers": 2,
+    "decoder_layers": 1,
+    "semantic_dim": 120,
+    "dropout": 0.5,
+}
+register_preset("syntactic_attention", "syntactic_attention_scan", SCAN)

@@ -3,7 +3,7 @@
 import functools
 import logging
 from argparse import Namespace
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Optional
 
@@ -22,6 +22,7 @@ from compgen.scoring import cter
 from compgen.scoring.exact_match import ExactMatch, exact_match
 from compgen_fairseq import flags
 from compgen_fairseq.contracts import TakesClasses
+from compgen_fairseq.options import option
 from compgen_fairseq.tasks import eval_cter, prototype_hook
 from compgen_fairseq.tasks.spread import SpreadRepeatsDataset
 from compgen_fairseq.tasks.word_classes import FINDERS, substitution_counts
@@ -35,48 +36,37 @@ CORRECT, TOTAL = "_exact_match_correct", "_exact_match_total"
 class CompgenTranslationConfig(prototype_hook.PrototypeTaskConfig, TranslationConfig):
     """Options of ``--task compgen_translation``, on top of those of ``--task translation``."""
 
-    eval_exact_match: bool = field(
-        default=False,
-        metadata={
-            "help": "decode the validation sets and report the percentage of sentences that equal "
-            "their reference; choose checkpoints by it with --best-checkpoint-metric exact_match "
-            "--maximize-best-checkpoint-metric"
-        },
+    eval_exact_match: bool = option(
+        False,
+        "decode the validation sets and report the percentage of sentences that equal "
+        "their reference; choose checkpoints by it with --best-checkpoint-metric exact_match "
+        "--maximize-best-checkpoint-metric",
     )
-    eval_exact_match_args: str = field(
-        default='{"beam": 1}',
-        metadata={
-            "help": "generation options for exact match as a JSON string, e.g. "
-            '\'{"beam": 4, "max_len_a": 1.2, "max_len_b": 10}\'; '
-            "what is not given keeps fairseq-generate's default"
-        },
+    eval_exact_match_args: str = option(
+        '{"beam": 1}',
+        "generation options for exact match as a JSON string, e.g. "
+        '\'{"beam": 4, "max_len_a": 1.2, "max_len_b": 10}\'; '
+        "what is not given keeps fairseq-generate's default",
     )
-    eval_exact_match_remove_bpe: Optional[str] = field(
-        default=None,
-        metadata={"help": "join subwords before comparing sentences", "argparse_const": "@@ "},
+    eval_exact_match_remove_bpe: Optional[str] = option(
+        None, "join subwords before comparing sentences", argparse_const="@@ "
     )
-    eval_cter: bool = field(
-        default=False,
-        metadata={
-            "help": "decode the validation sets SUBSET that have a file DATA/cter/SUBSET.compound "
-            "and report the compound translation error rate by DATA/cter/lexicon; choose "
-            "checkpoints by it with --best-checkpoint-metric cter_instance or cter_aggregate"
-        },
+    eval_cter: bool = option(
+        False,
+        "decode the validation sets SUBSET that have a file DATA/cter/SUBSET.compound "
+        "and report the compound translation error rate by DATA/cter/lexicon; choose "
+        "checkpoints by it with --best-checkpoint-metric cter_instance or cter_aggregate",
     )
-    eval_cter_args: str = field(
-        default='{"beam": 1}',
-        metadata={
-            "help": "generation options for CTER as a JSON string; with the same as "
-            "--eval-exact-match-args sentences are decoded once for both"
-        },
+    eval_cter_args: str = option(
+        '{"beam": 1}',
+        "generation options for CTER as a JSON string; with the same as "
+        "--eval-exact-match-args sentences are decoded once for both",
     )
-    repeated_pairs: ChoiceEnum(["together", "spread"]) = field(  # type: ignore[valid-type]
-        default="together",
-        metadata={
-            "help": "where the copies of repeated training pairs go: 'together' keeps fairseq's "
-            "length order, in which they fill whole batches; 'spread' deals them evenly over all "
-            "batches of an epoch"
-        },
+    repeated_pairs: ChoiceEnum(["together", "spread"]) = option(  # type: ignore[valid-type]
+        "together",
+        "where the copies of repeated training pairs go: 'together' keeps fairseq's "
+        "length order, in which they fill whole batches; 'spread' deals them evenly over all "
+        "batches of an epoch",
     )
 
 

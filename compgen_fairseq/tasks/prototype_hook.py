@@ -4,7 +4,7 @@ import functools
 import logging
 from argparse import Namespace
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any, Optional
 
 import torch
@@ -18,6 +18,7 @@ from torch import Tensor
 
 from compgen.ranges import ABOVE_0, AT_LEAST_0, AT_LEAST_1, ranges
 from compgen_fairseq.contracts import HasPrototypes
+from compgen_fairseq.options import option
 from compgen_fairseq.prototypes.extract import Settings, extract
 
 logger = logging.getLogger(__name__)
@@ -32,41 +33,29 @@ logger = logging.getLogger(__name__)
 class PrototypeTaskConfig(FairseqDataclass):
     """Options of training a Proto-Transformer with ``--task compgen_translation``."""
 
-    prototype_stage1_epochs: Optional[int] = field(
-        default=None,
-        metadata={
-            "help": "train a proto_transformer as a plain Transformer for so many epochs, then "
-            "extract the prototypes and go on with them; not given: stage 1 never ends"
-        },
+    prototype_stage1_epochs: Optional[int] = option(
+        None,
+        "train a proto_transformer as a plain Transformer for so many epochs, then "
+        "extract the prototypes and go on with them; not given: stage 1 never ends",
     )
-    prototype_table: Optional[str] = field(
-        default=None,
-        metadata={
-            "help": "for --prototypes two-pass: a checkpoint with prototypes, as "
-            "'compgen-prototypes extract' makes it of a converged model"
-        },
+    prototype_table: Optional[str] = option(
+        None,
+        "for --prototypes two-pass: a checkpoint with prototypes, as "
+        "'compgen-prototypes extract' makes it of a converged model",
     )
-    prototype_restart: bool = field(
-        default=False,
-        metadata={
-            "help": "begin stage 2 with the optimizer's state empty and the learning rate at the "
-            "start of its schedule; otherwise both go on, as in the paper"
-        },
+    prototype_restart: bool = option(
+        False,
+        "begin stage 2 with the optimizer's state empty and the learning rate at the "
+        "start of its schedule; otherwise both go on, as in the paper",
     )
-    prototype_sample_size: Optional[int] = field(
-        default=None,
-        metadata={
-            "help": "states of a type that are clustered; 0: all; not given: 256 per prototype, as "
-            "in faiss"
-        },
+    prototype_sample_size: Optional[int] = option(
+        None,
+        "states of a type that are clustered; 0: all; not given: 256 per prototype, as in faiss",
     )
-    prototype_memory: float = field(
-        default=8.0,
-        metadata={"help": "GiB for all states; if that is too little, fewer of a type are used"},
+    prototype_memory: float = option(
+        8.0, "GiB for all states; if that is too little, fewer of a type are used"
     )
-    prototype_max_tokens: int = field(
-        default=8192, metadata={"help": "tokens in a batch during the extraction"}
-    )
+    prototype_max_tokens: int = option(8192, "tokens in a batch during the extraction")
 
 
 class PrototypeStages:

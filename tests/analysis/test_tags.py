@@ -48,7 +48,7 @@ def test_a_file_of_tags(tmp_path):
         with pytest.raises(ValueError, match=reason):
             read_tags(str(path))
     path.write_bytes(b"\xff")
-    with pytest.raises(ValueError, match="not in UTF-8"):
+    with pytest.raises(ValueError, match="not UTF-8 text"):
         read_tags(str(path))
     with pytest.raises(ValueError, match="No such file"):
         read_tags(str(tmp_path / "none"))

@@ -187,12 +187,10 @@ def test_what_cannot_be_done_is_one_sentence(sal, plain, tiny_data, tmp_path, ca
         (plain, ["--pairs-from", other, "--pairs", "2"], "choose one"),
         (sal, ["--codes", sal, "--id", "0"], "say --pairs N, too"),
         (sal, ["--id", "37"], "the subset test has 37 sentences"),
-        (sal, ["--id", "0", "--subset", "test7"], "test7"),
         (sal, ["--id", "0", "--id", "1", "--id", "2"], "at most two"),
         (sal, ["--sentence", "wif diff"], "'diff' is not in the source dictionary"),
         (sal, ["--sentence", " "], "no word"),
         (sal, ["--sentence", "wif", "--sentence", "wif dax"], "differ in length"),
-        (str(tmp_path / "none.pt"), ["--id", "0"], "none.pt is no file"),
     ):
         out = tmp_path / "out"
         command = ["attention", path, str(tiny_data), "--cpu", "--out", str(out)]

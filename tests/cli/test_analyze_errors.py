@@ -6,6 +6,7 @@ import random
 import shutil
 
 import pytest
+from logs import write_log
 from matplotlib.image import imread
 
 from compgen.scoring.generate_log import read
@@ -13,16 +14,6 @@ from compgen_cli import cter
 from compgen_cli.analyze import main
 
 GROUPS = 40  # of five lines, of each type of compound
-
-
-def write_log(path, sources, targets, hypotheses):
-    lines = [
-        f"S-{i}\t{s}\nT-{i}\t{t}\nH-{i}\t-0.5\t{h}\nD-{i}\t-0.5\t{h}\n"
-        for i, (s, t, h) in enumerate(zip(sources, targets, hypotheses, strict=True))
-    ]
-    end = f"2026-01-01 00:00:00 | INFO | x | Translated {len(lines)} sentences (9 tokens)\n"
-    path.write_text("".join(lines) + end, encoding="utf-8")
-    return str(path)
 
 
 @pytest.fixture(scope="module")
@@ -46,7 +37,7 @@ def cognition(compgen_data, tmp_path_factory):
     for name, share in (("weak", 0.5), ("strong", 0.1)):
         draw = random.Random(1)
         cut = [text[: len(text) // 3] if draw.random() < share else text for text in chinese]
-        logs.append(write_log(folder / f"{name}.log", english, chinese, cut))
+        logs.append(str(write_log(folder / f"{name}.log", english, chinese, cut)))
     return folder, logs
 
 
@@ -118,7 +109,7 @@ def test_cogs_cases(compgen_data, tmp_path, analyze):
     sources, targets, cases = zip(*chosen, strict=True)
     right = [i % 4 < 3 and cases[i] != "cp_recursion" for i in range(len(chosen))]
     hypotheses = [t if ok else "x" for t, ok in zip(targets, right, strict=True)]
-    log = write_log(tmp_path / "test.log", sources, targets, hypotheses)
+    log = str(write_log(tmp_path / "test.log", sources, targets, hypotheses))
     rows = analyze([log], "case", "--data", tmp_path)
     assert len(rows) == 21 and {row["lines"] for row in rows} == {4}
     percents = {row["case"]: row["percent"] for row in rows}

@@ -4,23 +4,11 @@ import json
 from pathlib import Path
 
 import pytest
+from logs import write_log
 from sacrebleu import corpus_bleu
 
 from compgen.scoring import cter, generate_log
 from compgen_cli import compare
-
-CLOSING = "Generate test with beam=1: BLEU4 = 0.00\n"
-
-
-def write_log(path: Path, sources, targets, hypotheses) -> Path:
-    """A log as fairseq-generate writes it."""
-    lines = [
-        f"S-{i}\t{source}\n" + (f"T-{i}\t{targets[i]}\n" if targets else "")
-        + f"H-{i}\t-0.5\t{hypotheses[i]}\nD-{i}\t-0.5\t{hypotheses[i]}\nP-{i}\t-0.5\n"
-        for i, source in enumerate(sources)
-    ]  # fmt: skip
-    path.write_text("".join([*lines, CLOSING]), encoding="utf-8")
-    return path
 
 
 @pytest.fixture

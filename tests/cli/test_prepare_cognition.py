@@ -6,11 +6,10 @@ import os
 import random
 import shutil
 import signal
-import subprocess
 from pathlib import Path
 
 import pytest
-from prepare_scripts import contents, runner
+from prepare_scripts import contents, refused, runner
 
 run = runner("cognition")
 WORDS = {"dog": "狗", "car": "汽车", "liked": "喜欢", "saw": "看见", "big": "大", "all": "大家"}
@@ -145,15 +144,6 @@ def test_killed_run_is_finished_by_the_next(
     assert contents(dest) == contents(prepared)
 
 
-def refused(result: subprocess.CompletedProcess[str], message: str, code: int = 1) -> bool:
-    return (
-        result.returncode == code
-        and message in result.stderr
-        and result.stderr.count("\n") == 1
-        and result.stdout == ""
-    )
-
-
 def test_training_set_without_checksum(compgen_data: Path, tmp_path: Path) -> None:
     """Official files with a training set of the wrong size, or without any."""
     data = tmp_path / "data"
@@ -171,16 +161,6 @@ def test_training_set_without_checksum(compgen_data: Path, tmp_path: Path) -> No
     assert refused(result, "data/train.en has no known checksum")
 
 
-def test_truncated_file_is_refused(clone: Path, arguments: list[object], tmp_path: Path) -> None:
-    copy = tmp_path / "copy"
-    shutil.copytree(clone, copy)
-    path = copy / "data" / "cg-test" / "cg-test.zh"
-    path.write_bytes(path.read_bytes()[:-1])
-    result = run(tmp_path / "cognition", *arguments, "--from", copy)
-    assert refused(result, f"{path} is not the publisher's file: it is truncated")
-    assert list(tmp_path.iterdir()) == [copy]
-
-
 @pytest.mark.parametrize(
     ("arguments", "code", "message"),
     [
@@ -192,10 +172,3 @@ def test_truncated_file_is_refused(clone: Path, arguments: list[object], tmp_pat
 def test_errors(arguments: tuple[str, ...], code: int, message: str, tmp_path: Path) -> None:
     assert refused(run(tmp_path / "cognition", *arguments), message, code)
     assert list(tmp_path.iterdir()) == []
-
-
-def test_help() -> None:
-    result = run("--help")
-    assert result.returncode == 0
-    assert "cter/test.compound" in result.stdout
-    assert "--low-resource" in result.stdout

@@ -3,11 +3,10 @@
 import hashlib
 import json
 import os
-import subprocess
 from pathlib import Path
 
 import pytest
-from prepare_scripts import contents, runner
+from prepare_scripts import contents, refused, runner
 
 from compgen.data.pretraining import documents, sample_documents, split
 
@@ -34,15 +33,6 @@ def clone(tmp_path_factory: pytest.TempPathFactory) -> Path:
     sums = [f"{hashlib.sha256(text.encode()).hexdigest()}  ./{n}\n" for n, text in files.items()]
     (folder / "sums").write_text("".join(sums))
     return folder
-
-
-def refused(result: subprocess.CompletedProcess[str], message: str, code: int = 1) -> bool:
-    return (
-        result.returncode == code
-        and message in result.stderr
-        and result.stderr.count("\n") == 1
-        and result.stdout == ""
-    )
 
 
 def test_folder_is_complete_and_read_by_the_task(clone: Path, tmp_path: Path) -> None:

@@ -165,7 +165,7 @@ def test_the_same_bytes_again_and_other_settings_refused(
         (
             "sst2",
             ("--pretrained", "{data}/pretrained", "--from", "{data}/sst2", "--valid-size", "60"),
-            "60 of 60 training examples can't be held out",
+            "must have 1 to 59 items, not 60",
         ),
         (
             "sst2",

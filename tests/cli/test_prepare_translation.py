@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from prepare_scripts import contents
 
 SCRIPTS = Path(__file__).parents[2] / "prepare"
 STALLED = "test-full.tgz"  # the archive that the server first sends half of
@@ -60,11 +61,6 @@ def kill_when(process: subprocess.Popen[str], path: Path) -> None:
         os.killpg(process.pid, signal.SIGKILL)
         process.communicate()
     assert process.returncode == -signal.SIGKILL
-
-
-def contents(folder: Path) -> dict[str, bytes]:
-    files = (path for path in sorted(folder.rglob("*")) if path.is_file())
-    return {path.relative_to(folder).as_posix(): path.read_bytes() for path in files}
 
 
 class Publisher(ThreadingHTTPServer):
@@ -195,14 +191,6 @@ def test_same_bytes_without_interruption(archives: Path, prepared: Path, tmp_pat
     assert contents(dest) == contents(prepared)
 
 
-def test_again(prepared: Path) -> None:
-    before = contents(prepared)
-    assert "already prepared" in run("wmt17_en_de", prepared, *OPTIONS, "--workers=3")
-    error = run("wmt17_en_de", prepared, status=1)
-    assert "was prepared with other settings" in error
-    assert contents(prepared) == before
-
-
 def test_wrong_checksum(archives: Path, mirror: list[str], tmp_path: Path) -> None:
     sums = (archives / "sums").read_text()
     (tmp_path / "sums").write_text("0" * 64 + sums[64:])
@@ -229,14 +217,3 @@ def test_errors(
     assert error.startswith(f"prepare/{name}.sh: ")
     assert message in error
     assert list(tmp_path.iterdir()) == []
-
-
-def test_help() -> None:
-    for name in ("wmt17_en_de", "wmt14_en_fr", "iwslt14_en_de", "multi30k_en_de"):
-        text = run(name, "--help")
-        assert text.startswith(f"usage: prepare/{name}.sh")
-        assert "--from FOLDER" in text
-
-
-def test_wrong_python() -> None:
-    assert "set PYTHON" in run("multi30k_en_de", "x", status=1, PYTHON="no-such-python")

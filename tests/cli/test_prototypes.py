@@ -94,11 +94,8 @@ def test_what_cannot_be_done_is_one_sentence(
         (["extract", last, data, *new, "--prototype-min-count", "999"], "occurs 999 times"),
         (["extract", last, data, *new, "--prototypes", "best"], "--prototypes is one of one-pass"),
         (["extract", last, data, *new, "--prototypes", "random"], "nothing to extract"),
-        (["extract", str(tmp_path / "none.pt"), data, *new], "none.pt"),
         (["show", last, data], "has no prototypes yet"),
         (["show", str(stage_2), str(other)], "a dictionary of other words"),
-        (["extract", last, data, "-o", str(tmp_path / "no/new.pt")], "there is no folder"),
-        (["extract", last, data, "-o", str(tmp_path)], "is a folder"),
     ):
         assert main(command) == 1, command
         message = capsys.readouterr().err.splitlines()[-1]

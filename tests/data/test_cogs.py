@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from compgen.data import cogs
-from compgen.data.prepared import PrepareError, fifth
+from compgen.data.prepared import PrepareError, hold_out
 
 LINE = "Zoe thought .\tthink . agent ( x _ 1 , Zoe )\tprim_to_subj_proper\n"
 
@@ -34,7 +34,7 @@ def test_sizes_and_cases(compgen_data: Path) -> None:
     cases = Counter(example.case for example in parts["gen"])
     assert len(cases) == 21
     assert set(cases.values()) == {1000}
-    assert len(fifth(parts["gen"])) == 4200
+    assert len(hold_out(parts["gen"])[0]) == 4200
     # Jiang, Zhou & Bansal (2024), appendix B.2: 747 and 687 with four special tokens
     for side, types in {"sentence": 743, "logical_form": 683}.items():
         assert len({w for e in parts["train"] for w in getattr(e, side).split(" ")}) == types

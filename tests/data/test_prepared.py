@@ -223,12 +223,3 @@ def test_only_a_newline_ends_a_line(tmp_path: Path) -> None:
     path.write_bytes(b"\xff\n")
     with pytest.raises(PrepareError, match="text is not UTF-8"):
         prepared.read_lines(path)
-
-
-def test_fifth() -> None:
-    items = list(range(104))
-    chosen = prepared.fifth(items)
-    assert len(chosen) == 20
-    assert chosen == sorted(set(chosen))
-    assert chosen == prepared.fifth(items, seed=1)
-    assert chosen != prepared.fifth(items, seed=2)

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from compgen.data import scan
+from compgen.data.prepared import PrepareError, hold_out
 
 SIZES = {
     "addjump": (14670, 7706),
@@ -173,31 +174,31 @@ def test_augmentation_sizes() -> None:
 @pytest.mark.parametrize(("name", "size"), [("addjump", 1541), ("around_right", 895)])
 def test_hold_out_has_the_papers_sizes(name: str, size: int) -> None:
     test = scan.split(name).test
-    chosen, others = scan.hold_out(test)
+    chosen, others = hold_out(test)
     assert len(chosen) == size
     assert sorted(chosen + others) == sorted(test)
     assert [pair for pair in test if pair in set(chosen)] == chosen
-    assert scan.hold_out(test) == (chosen, others)
-    assert scan.hold_out(test, seed=2)[0] != chosen
+    assert hold_out(test) == (chosen, others)
+    assert hold_out(test, seed=2)[0] != chosen
 
 
 def test_hold_out_of_the_last() -> None:
     train = scan.split("addjump").train
-    chosen, others = scan.hold_out(train, seed=None)
+    chosen, others = hold_out(train, seed=None)
     assert others + chosen == train and len(chosen) == len(train) // 5
 
 
 @pytest.mark.parametrize("size", [-1, 0, 2, 3])
 def test_hold_out_leaves_no_side_empty(size: int) -> None:
     pairs = [scan.Pair("run", "I_RUN"), scan.Pair("walk", "I_WALK")]
-    with pytest.raises(ValueError, match="must have 1 to 1 pairs"):
-        scan.hold_out(pairs, size)
+    with pytest.raises(PrepareError, match="must have 1 to 1 items"):
+        hold_out(pairs, size)
 
 
 def test_bytes_do_not_change() -> None:
     train, test = scan.split("jump_around_right")
     digest = hashlib.sha256()
-    for pairs in (test, train, scan.hold_out(test, 100, seed=3)[0]):
+    for pairs in (test, train, hold_out(test, 100, seed=3)[0]):
         for side in zip(*pairs, strict=True):
             digest.update("".join(f"{line}\n" for line in side).encode())
     assert digest.hexdigest() == "1a5582527893ae13d8d99136630556aff07192bfad00049a4ee426791978df6d"

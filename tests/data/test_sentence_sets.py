@@ -6,7 +6,7 @@ import pytest
 from sentence_files import pretrained
 
 from compgen.data.prepared import PrepareError
-from compgen.data.sentence_sets import Example, SetPreparation, Subwords, hold_out, table
+from compgen.data.sentence_sets import Example, SetPreparation, Subwords, table
 
 
 @pytest.fixture(scope="module")
@@ -55,19 +55,6 @@ def test_table() -> None:
         table("t", [*lines, "1\t2"], ("a",))
     with pytest.raises(PrepareError, match="t has no column 'a'"):
         table("t", [], ("a",))
-
-
-def test_hold_out() -> None:
-    examples = [Example(str(i), None, "0") for i in range(20)]
-    valid, train = hold_out(examples, 5, seed=1)
-    assert len(valid) == 5
-    assert sorted(valid + train) == sorted(examples)
-    assert [int(e.first) for e in train] == sorted(int(e.first) for e in train)
-    assert (valid, train) == hold_out(examples, 5, seed=1)
-    assert valid != hold_out(examples, 5, seed=2)[0]
-    for size in (0, 20):
-        with pytest.raises(PrepareError, match=f"{size} of 20 training examples"):
-            hold_out(examples, size, seed=1)
 
 
 def test_bad_examples_leave_nothing(folder: Path, tmp_path: Path) -> None:

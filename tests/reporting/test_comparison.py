@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
+from logs import write_log
 from scipy import stats
 
 from compgen.reporting.comparison import Comparison, compare, is_plain, over_seeds
@@ -15,17 +16,8 @@ from compgen.scoring.significance import compare_bleu
 EXACT, BLEU = ScoreName("exact_match", "best", False), ScoreName("bleu", "best", False)
 CTER = [ScoreName(f"cter {number}", "best", True) for number in ("instance", "aggregate")]
 COGS = ScoreName("cogs", "best", False)
+SOURCES = [f"s {i}" for i in range(20)]
 TARGETS = [f"the target of sentence number {i}" for i in range(20)]
-
-
-def write_log(path: Path, hypotheses: Sequence[str], targets=TARGETS, sources=None) -> None:
-    sources = sources or [f"s {i}" for i in range(len(targets))]
-    triples = enumerate(zip(sources, targets, hypotheses, strict=True))
-    lines = [
-        f"S-{i}\t{s}\nT-{i}\t{t}\nH-{i}\t-1\t{h}\nD-{i}\t-1\t{h}\n" for i, (s, t, h) in triples
-    ]
-    path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text("".join([*lines, f"Translated {len(targets)} sentences (9 tokens)\n"]))
 
 
 @pytest.fixture
@@ -34,7 +26,8 @@ def make(tmp_path):
 
     def make(label: str, seed: int, right: int, attention: str = "sal") -> Run:
         folder = tmp_path / f"{label}.{seed}"
-        write_log(folder / "test.best.log", TARGETS[:right] + 5 * ["?"] + (15 - right) * ["wrong"])
+        said = TARGETS[:right] + 5 * ["?"] + (15 - right) * ["wrong"]
+        write_log(folder / "test.best.log", SOURCES, TARGETS, said)
         scores = {EXACT: Score(5.0 * right, "m:e|n:20", folder / "test.best.json")}
         settings = {"model.attention": attention, "model.quantizer": None}
         return Run(folder, label, seed, settings, 9, 1.0, scores, data=tmp_path / "data")
@@ -115,7 +108,7 @@ def test_the_reason_is_given_where_there_is_no_test(make):
     other.scores[EXACT] = other.scores[EXACT]._replace(value=50.0)
     said = reason([first], [other])
     assert "sal.1/test.best.json says 50.00 but the log beside it gives 75.00" in said
-    write_log(other.path / "test.best.log", TARGETS[:10] + 10 * ["?"], sources=20 * ["other"])
+    write_log(other.path / "test.best.log", 20 * ["other"], TARGETS, TARGETS[:10] + 10 * ["?"])
     assert "plain.1 and" in (said := reason([first], [other])) and "the same sentences" in said
     (other.path / "test.best.log").unlink()
     assert "sal.1/test.best.log: No such file" in reason([first], [other])
@@ -136,7 +129,8 @@ def test_bleu_compares_the_median_runs(make, tmp_path):
 
     def scored(run: Run, right: int) -> Run:
         texts[run.label, run.seed] = TARGETS[:right] + [line[:12] for line in TARGETS[right:]]
-        write_log(run.path / "test.best.log", texts[run.label, run.seed], 20 * ["cut <unk>"])
+        said = texts[run.label, run.seed]
+        write_log(run.path / "test.best.log", SOURCES, 20 * ["cut <unk>"], said)
         value, stamp = bleu(texts[run.label, run.seed], TARGETS, options)
         stamp = f"metric:bleu|ref:test.zh|{stamp}"
         run.scores.clear()
@@ -160,7 +154,7 @@ def test_cter_is_tested_by_groups_of_five(make, tmp_path):
 
     def scored(run: Run, wrong: Sequence[int]) -> Run:
         lines = ["猫" if i in wrong else "小狗" for i in range(20)]
-        write_log(run.path / "test.best.log", lines, sources=[f"{c} ran" for c in compounds])
+        write_log(run.path / "test.best.log", [f"{c} ran" for c in compounds], TARGETS, lines)
         instance, aggregate = 5.0 * len(wrong), 25.0 * len({i // 5 for i in wrong})
         run.scores.clear()
         for name, value in zip(CTER, (instance, aggregate), strict=True):

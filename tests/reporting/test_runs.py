@@ -206,27 +206,6 @@ def test_every_number_of_a_score_file_has_its_name(make):
     assert scores[ScoreName("cter aggregate", "last", True)].signature == "c"
 
 
-def test_what_cannot_be_read_is_named(make, tmp_path):
-    with pytest.raises(ValueError, match=r"none/RUN\.json: No such file"):
-        read_run(tmp_path / "none")
-    for wrong in ('{"sessions": []}', "[]", record({"minutes": 1})):
-        folder = make(f"a{len(wrong)}")
-        (folder / "RUN.json").write_text(wrong)
-        with pytest.raises(ValueError, match=r"RUN\.json: it is no record of a training"):
-            read_run(folder)
-    (folder / "RUN.json").write_text("{")
-    with pytest.raises(ValueError, match=r"RUN\.json: not JSON"):
-        read_run(folder)
-    folder = make("d")
-    (folder / "test.last.json").write_text('{"metric"')
-    with pytest.raises(ValueError, match=r"d/test\.last\.json: not JSON"):
-        read_run(folder)
-    for file in folder.glob("test.*"):
-        file.unlink()
-    with pytest.raises(ValueError, match=r"d: it has no scores; evaluate\.sh writes them"):
-        read_run(folder)
-
-
 def test_settings_are_named_like_flags():
     assert named("optimization.max_update", frozenset({"--max-update"}))
     assert named("model._name", frozenset({"dropout", "model"})) and short("data") == "data"

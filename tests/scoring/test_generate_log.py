@@ -2,7 +2,7 @@
 
 import pytest
 
-from compgen.scoring.generate_log import Generation, parse, read
+from compgen.scoring.generate_log import Generation, parse
 
 DONE = "INFO:fairseq_cli.generate:Translated {} sentences (10 tokens) in 1.0s (1.0 sentences/s)\n"
 RESULT = "Generate test with beam=5: BLEU4 = 100.00, 100.0/100.0/100.0/100.0\n"
@@ -117,15 +117,3 @@ def test_a_log_that_ends_too_early_is_refused(fraction):
     for remains, expected in ((cut, None), (cut, 50), (whole_lines, None), (whole_lines, 50)):
         with pytest.raises(ValueError):
             parse(remains.splitlines(keepends=True), expected)
-
-
-def test_errors_name_the_file(tmp_path):
-    path = tmp_path / "generate.log"
-    with pytest.raises(ValueError, match=r"generate\.log: No such file"):
-        read(path)
-    path.write_bytes(b"S-0\t\xff\n")
-    with pytest.raises(ValueError, match=r"generate\.log: not UTF-8 text"):
-        read(path)
-    path.write_text("".join(log(1)))
-    with pytest.raises(ValueError, match=r"generate\.log: it is not .* 1 missing \(id 0\)"):
-        read(path)

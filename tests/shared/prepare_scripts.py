@@ -26,6 +26,17 @@ def runner(name: str) -> Callable[..., subprocess.CompletedProcess[str]]:
     return run
 
 
+def refused(result: subprocess.CompletedProcess[str], message: str, code: int = 1) -> bool:
+    """Whether a script ended in one sentence with a message in it, and nothing else."""
+    said = result.stderr
+    return (
+        result.returncode == code
+        and message in said
+        and said.count("\n") == 1
+        and result.stdout == ""
+    )
+
+
 def contents(folder: Path) -> dict[str, bytes]:
     """The bytes of every file of a folder, by its path."""
     return {

@@ -1,0 +1,35 @@
+"""Text files that commands read: whole, or refused in a sentence."""
+
+from pathlib import Path
+
+
+def read_text(path: Path | str) -> str:
+    """The text of a UTF-8 file.
+
+    Raises:
+        ValueError: if it cannot be read; the message names the file.
+    """
+    try:
+        with open(path, encoding="utf-8", newline="\n") as file:
+            return file.read()
+    except OSError as error:
+        raise ValueError(f"{path}: {error.strerror}") from None
+    except UnicodeDecodeError as error:
+        raise ValueError(f"{path}: not UTF-8 text ({error.reason})") from None
+
+
+def read_lines(path: Path | str, n: int | None = None) -> list[str]:
+    """The lines of a UTF-8 file without their ends; only a line feed ends a line.
+
+    Args:
+        path: the file.
+        n: how many sentences a log has, if the file has a line for each.
+
+    Raises:
+        ValueError: if it cannot be read, or has not ``n`` lines; the message names the file.
+    """
+    text = read_text(path)
+    lines = [line.rstrip("\r") for line in text.removesuffix("\n").split("\n")] if text else []
+    if n is not None and len(lines) != n:
+        raise ValueError(f"{path}: it has {len(lines)} lines, but the log has {n} sentences")
+    return lines
