@@ -2,53 +2,13 @@
 
 import hashlib
 import json
-import multiprocessing
-import os
-import socket
 from pathlib import Path
-from unittest import mock
 
 import pytest
-import torch
-from fairseq.checkpoint_utils import load_checkpoint_to_cpu
+from fairseq_commands import different, every_worker_saves, load, start_workers, status, statuses
 from prepare_scripts import runner
 
 from compgen_cli import sememes
-
-# a server that has imported fairseq: each of its processes starts at once
-PROCESSES = multiprocessing.get_context("forkserver")
-PROCESSES.set_forkserver_preload(["fairseq_cli.train", "fairseq_cli.validate"])
-
-
-def start(module: str, *flags: object, log: Path | None = None):
-    """Start a command of fairseq; it writes to a file, if there is one."""
-    with mock.patch("sys.argv", [module, *map(str, flags)]):
-        process = PROCESSES.Process(target=_main, args=(module, log))
-        process.start()
-    return process
-
-
-def _main(module: str, log: Path | None) -> None:
-    if log is not None:
-        file = os.open(log, os.O_CREAT | os.O_WRONLY)
-        os.dup2(file, 1)
-        os.dup2(file, 2)
-    __import__(f"fairseq_cli.{module}", fromlist=["cli_main"]).cli_main()
-
-
-def status(module: str, *flags: object, log: Path | None = None) -> int | None:
-    process = start(module, *flags, log=log)
-    process.join()
-    return process.exitcode
-
-
-def load(path: Path) -> dict[str, torch.Tensor]:
-    return load_checkpoint_to_cpu(str(path))["model"]
-
-
-def different(state: dict[str, torch.Tensor], other: dict[str, torch.Tensor]) -> list[str]:
-    assert state.keys() == other.keys()
-    return [name for name in state if not torch.equal(state[name], other[name])]
 
 
 @pytest.fixture(scope="module")
@@ -118,26 +78,6 @@ def test_every_term_is_logged_and_the_loss_falls(run: Path) -> None:
     )
 
 
-def test_a_run_that_was_interrupted_ends_as_the_whole_one(
-    flags: list[object], run: Path, tmp_path: Path
-) -> None:
-    again = [
-        *flags,
-        "--best-checkpoint-metric",
-        "ppl_mix",
-        "--save-dir",
-        tmp_path,
-        "--max-epoch",
-        2,
-    ]
-    updates = int(logged(run / "log", "train")[0]["train_num_updates"])
-    assert status("train", *again, "--max-update", updates + 2) == 0
-    assert status("train", *again) == 0
-    state = load_checkpoint_to_cpu(str(tmp_path / "checkpoint_last.pt"))
-    assert state["optimizer_history"][-1]["num_updates"] == 2 * updates
-    assert different(state["model"], load(run / "checkpoint_last.pt")) == []
-
-
 def test_the_plain_encoder_trains_and_validates(
     flags: list[object], data: Path, plugin: list[str], tmp_path: Path
 ) -> None:
@@ -154,28 +94,14 @@ def test_the_plain_encoder_trains_and_validates(
 
 
 def test_two_workers_hold_the_same_model(flags: list[object], tmp_path: Path) -> None:
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        port = free.getsockname()[1]
-    every = tmp_path / "every"
-    every.mkdir()
-    (every / "__init__.py").write_text(
-        "from fairseq.trainer import Trainer\nimport compgen_fairseq\n"
-        "Trainer.should_save_checkpoint_on_current_rank = property(lambda self: True)\n"
-    )
-    shared = "--distributed-backend gloo --ddp-backend legacy_ddp --distributed-world-size 2"
-    workers = []
-    for rank in range(2):
-        (tmp_path / str(rank)).mkdir()
-        own = ["--distributed-rank", rank, "--save-dir", tmp_path / str(rank)]
-        own += ["--distributed-init-method", f"tcp://127.0.0.1:{port}", "--distributed-no-spawn"]
-        own += ["--user-dir", every, "--max-update", 3, "--word-average"]
-        own += ["--disable-validation"]
-        workers.append(start("train", *flags, *shared.split(), *own))
-    for worker in workers:
-        worker.join()
-    assert [worker.exitcode for worker in workers] == [0, 0]
-    states = [load(tmp_path / str(rank) / "checkpoint_last.pt") for rank in range(2)]
+    more = ["--user-dir", every_worker_saves(tmp_path), "--max-update", 3, "--word-average"]
+    folders = [tmp_path / str(rank) for rank in range(2)]
+    for folder in folders:
+        folder.mkdir()
+    own: list = [["--save-dir", folder] for folder in folders]
+    workers = start_workers(2, *flags, *more, "--disable-validation", own=own)
+    assert statuses(workers) == [0, 0]
+    states = [load(folder / "checkpoint_last.pt")["model"] for folder in folders]
     assert different(*states) == []
 
 

@@ -1,56 +1,20 @@
 """CAT for translation through the real fairseq commands, on a part of SCAN."""
 
 import json
-import multiprocessing
 import random
 import re
-import socket
 from pathlib import Path
-from unittest import mock
 
 import pytest
 import torch
-from fairseq.checkpoint_utils import load_checkpoint_to_cpu
+from fairseq_commands import every_worker_saves, load, start_workers, status, statuses
 
 import compgen_fairseq  # noqa: F401
 from compgen.data.scan import generate
 from compgen.scoring import generate_log
 from compgen_fairseq.models.cat_transformer import CATTransformerModel
 
-# a server that has imported fairseq: each of its processes starts at once
-PROCESSES = multiprocessing.get_context("forkserver")
-PROCESSES.set_forkserver_preload(["fairseq_cli.train", "fairseq_cli.generate"])
-
 TERMS = ("reconstruction", "sparsity")
-EVERY_WORKER_SAVES = """
-from fairseq.trainer import Trainer
-import compgen_fairseq
-
-Trainer.should_save_checkpoint_on_current_rank = property(lambda self: True)
-"""
-
-
-def start(module: str, *flags: object):
-    """Start a command of fairseq."""
-    with mock.patch("sys.argv", [module, *map(str, flags)]):
-        process = PROCESSES.Process(target=_main, args=(module,))
-        process.start()
-    return process
-
-
-def _main(module: str) -> None:
-    __import__(f"fairseq_cli.{module}", fromlist=["cli_main"]).cli_main()
-
-
-def train(*flags: object) -> int | None:
-    """The exit status of ``fairseq-train``."""
-    process = start("train", *flags)
-    process.join()
-    return process.exitcode
-
-
-def load(path: Path) -> dict[str, torch.Tensor]:
-    return load_checkpoint_to_cpu(str(path))["model"]
 
 
 def logged(log: str, of: str, name: str) -> list[float]:
@@ -103,7 +67,7 @@ def trained(own, tmp_path_factory) -> Path:
     folder = tmp_path_factory.mktemp("trained")
     recipe = ["--optimizer", "adam", "--lr", 0.005, "--batch-size", 30, "--max-epoch", 30]
     save = ["--save-dir", folder, "--log-file", folder / "log"]
-    assert train(*own, *recipe, "--validate-interval", 10, *save) == 0
+    assert status("train", *own, *recipe, "--validate-interval", 10, *save) == 0
     return folder
 
 
@@ -119,9 +83,7 @@ def test_training_logs_every_term_and_learns(trained):
 
 def test_the_checkpoint_is_all_that_generation_needs(trained, scan, plugin, tmp_path):
     flags = ["--path", trained / "checkpoint_last.pt", "--results-path", tmp_path]
-    process = start("generate", scan, *plugin, *flags, "--scoring", "exact_match")
-    process.join()
-    assert process.exitcode == 0
+    assert status("generate", scan, *plugin, *flags, "--scoring", "exact_match") == 0
     text = (tmp_path / "generate-test.txt").read_text()
     parsed = generate_log.parse(text.splitlines(keepends=True))
     assert len(re.findall(r"^H-", text, re.MULTILINE)) == 20 and parsed is not None
@@ -131,50 +93,27 @@ def test_the_checkpoint_is_all_that_generation_needs(trained, scan, plugin, tmp_
     assert hub.translate(command, beam=5) == answer
 
 
-def test_a_resumed_run_ends_as_the_whole_one(own, tmp_path):
-    recipe = ["--optimizer", "adam", "--lr", 0.005, "--batch-size", 30, "--disable-validation"]
-    for name, updates in (("whole", 12), ("parts", 7), ("parts", 12)):
-        save = ["--save-dir", tmp_path / name]
-        assert train(*own, *recipe, "--max-update", updates, *save) == 0
-    whole, parts = (load(tmp_path / name / "checkpoint_last.pt") for name in ("whole", "parts"))
-    assert all(torch.equal(whole[name], parts[name]) for name in whole)
-    assert any(name.endswith("composition.codebook") for name in whole)
-
-
 @pytest.mark.parametrize("size", [30, 25])
 def test_two_workers_equal_one_with_twice_the_batch(size, own, tmp_path):
     """Unshuffled, two consecutive batches are one of twice the size; 150 pairs are 5 batches of
     30, so that one worker repeats a batch as a dummy, or 6 of 25."""
-    user_dir = tmp_path / "every_worker_saves"
-    user_dir.mkdir()
-    (user_dir / "__init__.py").write_text(EVERY_WORKER_SAVES)
+    user_dir = every_worker_saves(tmp_path)
     common = [*own, "--user-dir", user_dir, "--curriculum", 100, "--disable-validation"]
     common += ["--optimizer", "sgd", "--lr", 0.1, "--max-update", 6]
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        address = f"tcp://127.0.0.1:{free.getsockname()[1]}"
-    shared = "--distributed-backend gloo --ddp-backend legacy_ddp --distributed-world-size 2"
-    shared += f" --distributed-init-method {address} --distributed-no-spawn --distributed-rank"
-    runs = {
-        "0": [*shared.split(), 0, "--batch-size", size],
-        "1": [*shared.split(), 1, "--batch-size", size],
-        "alone": ["--batch-size", 2 * size],
-    }
-    processes = []
-    for name, flags in runs.items():
-        (tmp_path / name).mkdir()
-        save = ["--save-dir", tmp_path / name, "--log-file", tmp_path / f"{name}.log"]
-        processes.append(start("train", *common, *flags, *save))
-    for process in processes:
-        process.join()
-    assert [process.exitcode for process in processes] == [0, 0, 0]
-    first, second, alone = (load(tmp_path / name / "checkpoint_last.pt") for name in runs)
+    folders = [tmp_path / name for name in ("0", "1", "alone")]
+    for folder in folders:
+        folder.mkdir()
+    save = [["--save-dir", folder, "--log-file", folder / "log"] for folder in folders]
+    workers = start_workers(2, *common, "--batch-size", size, own=save[:2])
+    single = start_workers(1, *common, "--batch-size", 2 * size, own=save[2:])
+    assert statuses([*workers, *single]) == [0, 0, 0]
+    first, second, alone = (load(folder / "checkpoint_last.pt")["model"] for folder in folders)
     for name, value in first.items():
         assert torch.equal(value, second[name]), name
         torch.testing.assert_close(value, alone[name], rtol=0, atol=5e-5)
-    together, single = ((tmp_path / f"{name}.log").read_text() for name in ("0", "alone"))
+    together, by_one = ((folder / "log").read_text() for folder in folders[::2])
     for name in (*TERMS, "loss"):
-        expected = pytest.approx(logged(single, "train", name), abs=2e-3)
+        expected = pytest.approx(logged(by_one, "train", name), abs=2e-3)
         assert logged(together, "train", name) == expected, name
 
 
@@ -183,5 +122,5 @@ def test_fairseqs_own_criterion_and_other_representations(flags, tmp_path):
     for name in ("cont", "comp"):
         more = ["--criterion", "cross_entropy", "--representation", name]
         save = ["--save-dir", tmp_path / f"{name}.run", "--log-file", tmp_path / name]
-        assert train(*flags, *recipe, *more, *save) == 0
+        assert status("train", *flags, *recipe, *more, *save) == 0
         assert "train_sparsity" not in (tmp_path / name).read_text()

@@ -4,7 +4,7 @@ import re
 
 import pytest
 import torch
-from fairseq_commands import EVERY_WORKER_SAVES, load, start_workers, statuses
+from fairseq_commands import every_worker_saves, load, start_workers, statuses
 
 TERMS = [
     f"{term}_{side}"
@@ -19,9 +19,7 @@ TERMS = [
 @pytest.fixture
 def train(tiny_data, plugin, tmp_path):
     """Train with some flags on one or two workers; the model of each, and what each logged."""
-    user_dir = tmp_path / "every_worker_saves"
-    user_dir.mkdir()
-    (user_dir / "__init__.py").write_text(EVERY_WORKER_SAVES)
+    user_dir = every_worker_saves(tmp_path)
     sizes = {"layers": 1, "ffn-embed-dim": 16, "attention-heads": 2, "predictor-layers": 1}
     common = [
         *(tiny_data, *plugin, "--user-dir", user_dir, "--task", "compgen_translation"),

@@ -1,28 +1,23 @@
 """A small CAT model is pre-trained, fine-tuned and evaluated through the real commands."""
 
 import json
-import multiprocessing
 import os
 import subprocess
 import sys
 from collections.abc import Callable
 from pathlib import Path
-from unittest import mock
 
 import pytest
 import sentence_files
 import torch
 from fairseq.checkpoint_utils import load_checkpoint_to_cpu
+from fairseq_commands import status
 from omegaconf import OmegaConf
 
 import compgen_fairseq  # noqa: F401
 from compgen.data import bird, paws, pretraining, sst2, sts_b
 from compgen_cli import predict, similarity
 from compgen_fairseq.analysis.similarity import correlations, load
-
-# a server that has imported fairseq: each of its processes starts at once
-PROCESSES = multiprocessing.get_context("forkserver")
-PROCESSES.set_forkserver_preload(["fairseq_cli.train"])
 
 EXAMPLES = Path(__file__).resolve().parents[2] / "examples"
 REPRESENTATIONS = ("cont", "comp", "mix")
@@ -31,21 +26,6 @@ SIZES = [f"--encoder-{name}={size}" for name, size in WIDTHS.items()]
 SIZES += ["--arch", "cat", "--codes", 8, "--max-positions", 96]
 TRAINING = ["--optimizer", "adam", "--lr", 0.01, "--no-epoch-checkpoints", "--num-workers", 0]
 REGRESSION = ["--num-classes", 1, "--regression-target", "--init-token", 0]
-
-
-def _main() -> None:
-    from fairseq_cli.train import cli_main
-
-    cli_main()
-
-
-def train(*flags: object) -> None:
-    """Run fairseq-train."""
-    with mock.patch("sys.argv", ["train", *map(str, flags)]):
-        process = PROCESSES.Process(target=_main)
-        process.start()
-    process.join()
-    assert process.exitcode == 0
 
 
 @pytest.fixture(scope="module")
@@ -74,7 +54,7 @@ def pretrain(data: Path, plugin: list[str], *flags: object) -> Path:
     """A checkpoint after a few updates."""
     task = ["--task", "cat_pretraining", "--criterion", "cat_pretraining"]
     save = ["--tokens-per-sample", 96, "--max-tokens", 800, "--disable-validation", *flags]
-    train(data / "text", *plugin, *task, *SIZES, *TRAINING, *save)
+    assert status("train", data / "text", *plugin, *task, *SIZES, *TRAINING, *save) == 0
     return Path(str(flags[-1])) / "checkpoint_last.pt"
 
 
@@ -94,7 +74,7 @@ def finetune(data: Path, pretrained: Path, plugin: list[str]) -> Callable[..., P
 
     def finetune(name: str, save: Path, *more: object) -> Path:
         more = ("--max-epoch", 2, *more, "--save-dir", save)
-        train(data / name, *flags, *more)
+        assert status("train", data / name, *flags, *more) == 0
         return save / "checkpoint_last.pt"
 
     return finetune

@@ -1,24 +1,18 @@
 """SQ-Transformer through the real fairseq commands."""
 
 import json
-import multiprocessing
 import re
 import shutil
 from math import isfinite
-from unittest import mock
 
 import pytest
 import torch
 from fairseq.checkpoint_utils import load_checkpoint_to_cpu
-from fairseq_cli.train import cli_main
+from fairseq_commands import status
 
 import compgen_fairseq  # noqa: F401
 from compgen.scoring import generate_log
 from compgen_fairseq.models.sq_transformer import SQTransformerModel
-
-# a server that has imported fairseq: each of its processes starts at once
-PROCESSES = multiprocessing.get_context("forkserver")
-PROCESSES.set_forkserver_preload(["fairseq_cli.train"])
 
 SIDES = {"layers": 1, "ffn-embed-dim": 32, "attention-heads": 2, "predictor-layers": 1}
 SIZES = [
@@ -223,11 +217,7 @@ def test_mixed_precision(arch, precision, tiny_data, plugin, tmp_path):
         *("--log-file", tmp_path / "log", "--num-workers", 0, "--source-codes", 6),
         *("--fp16-init-scale", 4),
     ]
-    with mock.patch("sys.argv", ["fairseq-train", *map(str, flags)]):
-        process = PROCESSES.Process(target=cli_main)
-        process.start()
-    process.join()
-    assert process.exitcode == 0
+    assert status("train", *flags) == 0
     values = dict(re.findall(r" (\w+) ([\w.]+) \|", (tmp_path / "log").read_text()))
     assert "commitment_source" in values and not {"nan", "inf"} & set(values.values())
     first, last = (

@@ -1,6 +1,7 @@
 """fairseq's commands as processes that start at once, on one worker or on two."""
 
 import multiprocessing
+import os
 import socket
 from multiprocessing.process import BaseProcess
 from pathlib import Path
@@ -15,30 +16,38 @@ import compgen_fairseq  # noqa: F401 (checkpoints load with it)
 PROCESSES = multiprocessing.get_context("forkserver")
 PROCESSES.set_forkserver_preload(["fairseq_cli.train", "fairseq_cli.generate"])
 
-#: A user directory with which every worker saves, not the first one alone.
-EVERY_WORKER_SAVES = """
-from fairseq.trainer import Trainer
-import compgen_fairseq
 
-Trainer.should_save_checkpoint_on_current_rank = property(lambda self: True)
-"""
+def every_worker_saves(folder: Path) -> Path:
+    """A user directory below a folder with which every worker saves, not the first one alone."""
+    user_dir = folder / "every_worker_saves"
+    user_dir.mkdir()
+    (user_dir / "__init__.py").write_text(
+        "from fairseq.trainer import Trainer\n"
+        "import compgen_fairseq\n"
+        "Trainer.should_save_checkpoint_on_current_rank = property(lambda self: True)\n"
+    )
+    return user_dir
 
 
-def start(module: str, *flags: object) -> BaseProcess:
-    """Start ``fairseq-MODULE``."""
+def start(module: str, *flags: object, log: Path | None = None) -> BaseProcess:
+    """Start ``fairseq-MODULE``; it writes to a file, if one is named."""
     with mock.patch("sys.argv", [f"fairseq-{module}", *map(str, flags)]):
-        process = PROCESSES.Process(target=_main, args=(module,))
+        process = PROCESSES.Process(target=_main, args=(module, log))
         process.start()
     return process
 
 
-def _main(module: str) -> None:
+def _main(module: str, log: Path | None) -> None:
+    if log is not None:
+        file = os.open(log, os.O_CREAT | os.O_WRONLY)
+        os.dup2(file, 1)
+        os.dup2(file, 2)
     __import__(f"fairseq_cli.{module}", fromlist=["cli_main"]).cli_main()
 
 
-def status(module: str, *flags: object) -> int | None:
+def status(module: str, *flags: object, log: Path | None = None) -> int | None:
     """The exit status of ``fairseq-MODULE``; -9 if it was killed."""
-    process = start(module, *flags)
+    process = start(module, *flags, log=log)
     process.join()
     return process.exitcode
 

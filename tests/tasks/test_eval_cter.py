@@ -1,23 +1,16 @@
 """CTER in validation: its sums, and the number that fairseq-train logs on a small CoGnition."""
 
-import multiprocessing
 import re
-import socket
-from unittest import mock
 
 import pytest
 import torch
 from fairseq import checkpoint_utils
 from fairseq.data import Dictionary
 from fairseq.logging import metrics
-from fairseq_cli import preprocess, train
+from fairseq_commands import start_workers, status, statuses
 
 from compgen.scoring import cter
 from compgen_fairseq.tasks import compgen_translation, eval_cter
-
-# a server that has imported fairseq: each of its processes starts at once
-PROCESSES = multiprocessing.get_context("forkserver")
-PROCESSES.set_forkserver_preload(["fairseq_cli.train"])
 
 LEXICON = "the\t/\nany\t任何\ndog\t狗/犬\ncar\t车\nred\t红\nnear\t附近\nsaw\t看到\nmod0\t他喜欢的\n"
 COMPOUNDS = {
@@ -35,20 +28,6 @@ CONTEXTS = {
 }
 
 
-def start(command, *flags):
-    """A process of a fairseq command."""
-    with mock.patch("sys.argv", ["fairseq", *map(str, flags)]):
-        process = PROCESSES.Process(target=command)
-        process.start()
-    return process
-
-
-def finish(*processes):
-    for process in processes:
-        process.join()
-    assert [process.exitcode for process in processes] == [0] * len(processes)
-
-
 @pytest.fixture(scope="module")
 def cognition(tmp_path_factory):
     """A prepared folder whose validation set is 20 of CoGnition's kind, and those as training."""
@@ -64,7 +43,7 @@ def cognition(tmp_path_factory):
             (folder / f"{part}.{language}").write_text(text)
     data = folder / "data"
     parts = ["--trainpref", folder / "train", "--validpref", folder / "valid"]
-    finish(start(preprocess.cli_main, "-s", "en", "-t", "zh", *parts, "--destdir", data))
+    assert status("preprocess", "-s", "en", "-t", "zh", *parts, "--destdir", data) == 0
     (data / "cter").mkdir()
     (data / "cter/lexicon").write_text(LEXICON)
     (data / "cter/valid.compound").write_text("".join(f"{pair[0]}\n" for pair in pairs))
@@ -80,32 +59,17 @@ def logged(log, name):
 def test_two_workers_log_what_the_library_says(
     cognition, plugin, tiny_sizes, tiny_training, tmp_path
 ):
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        port = free.getsockname()[1]
     options = '{"beam": 2, "max_len_b": 10}'
     flags = [
         *(cognition, *plugin, *tiny_sizes, *tiny_training, "--task", "compgen_translation"),
         *("--eval-cter", "--eval-cter-args", options, "--eval-bleu", "--eval-exact-match"),
         *("--eval-exact-match-args", options, "--best-checkpoint-metric", "cter_instance"),
-        *(
-            "--max-epoch",
-            16,
-            "--validate-interval",
-            8,
-            "--no-epoch-checkpoints",
-            "--num-workers",
-            0,
-        ),
-        *("--batch-size-valid", 3, "--save-dir", tmp_path),  # 7 batches: groups are torn apart
-        *"--distributed-backend gloo --ddp-backend legacy_ddp --distributed-world-size 2".split(),
-        *("--distributed-init-method", f"tcp://127.0.0.1:{port}", "--distributed-no-spawn"),
+        *("--max-epoch", 16, "--validate-interval", 8, "--no-epoch-checkpoints"),
+        *("--num-workers", 0, "--save-dir", tmp_path),
+        *("--batch-size-valid", 3),  # 7 batches: groups are torn apart
     ]
-    workers = [
-        start(train.cli_main, *flags, "--distributed-rank", r, "--log-file", tmp_path / f"log{r}")
-        for r in (0, 1)
-    ]
-    finish(*workers)
+    own: list = [["--log-file", tmp_path / f"log{rank}"] for rank in (0, 1)]
+    assert statuses(start_workers(2, *flags, own=own)) == [0, 0]
     log = (tmp_path / "log0").read_text()
 
     (model,), _, task = checkpoint_utils.load_model_ensemble_and_task(
