@@ -390,5 +390,9 @@ def quieten() -> None:
     for module in ("fairseq", "hydra", r"torch\.(jit|utils\.data)"):
         for category in (FutureWarning, DeprecationWarning, UserWarning):
             warnings.filterwarnings("ignore", category=category, module=module)
-    warnings.filterwarnings("ignore", message=r"\s*'config' is validated against ConfigStore")
+    for message in (
+        r"\s*'config' is validated against ConfigStore",  # Hydra, of fairseq's configuration
+        r"Support for mismatched key_padding_mask and attn_mask",  # PyTorch, of fairseq's encoder
+    ):
+        warnings.filterwarnings("ignore", message=message)
     logging.getLogger("hydra").setLevel(logging.INFO)  # the root logger may be at DEBUG
