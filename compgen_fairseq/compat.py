@@ -24,6 +24,7 @@ from fairseq.data import Dictionary, data_utils  # noqa: E402
 from fairseq.dataclass import utils as dataclass_utils  # noqa: E402
 from fairseq.distributed import utils as distributed_utils  # noqa: E402
 from fairseq.file_io import PathManager  # noqa: E402
+from fairseq.logging import metrics  # noqa: E402
 from fairseq.models import (  # noqa: E402
     ARCH_CONFIG_REGISTRY,
     ARCH_MODEL_NAME_REGISTRY,
@@ -49,7 +50,7 @@ def apply() -> None:
     record_runs()
     send_what_checkpoints_hold()
     copy_whole_checkpoints()
-    end_a_finished_training()
+    begin_a_training()
     average_numbers_only()
     open_files_first()
     say_errors_in_sentences()
@@ -137,11 +138,20 @@ def trust_what_checkpoints_hold() -> None:
 def record_runs() -> None:
     """Let every training, of whatever task, keep ``RUN.json`` beside its checkpoints.
 
-    It is written when an epoch begins and when a checkpoint is saved.
+    It is written when an epoch begins and when a checkpoint is saved. No ``crash.pt`` is, which
+    fairseq leaves when an update fails and from which no training goes on.
     """
-    for name in ("begin_epoch", "save_checkpoint"):
-        if not hasattr(getattr(Trainer, name), "__wrapped__"):
-            setattr(Trainer, name, _recorded(getattr(Trainer, name)))
+    if not hasattr(Trainer.begin_epoch, "__wrapped__"):
+        Trainer.begin_epoch = _recorded(Trainer.begin_epoch)
+        Trainer.save_checkpoint = _unless_crashed(_recorded(Trainer.save_checkpoint))
+
+
+def _unless_crashed(save: Callable[..., Any]) -> Callable[..., Any]:
+    @functools.wraps(save)
+    def save_unless_crashed(self: Trainer, filename: str, extra_state: Any) -> Any:
+        return None if Path(filename).name == "crash.pt" else save(self, filename, extra_state)
+
+    return save_unless_crashed
 
 
 def _recorded(method: Callable[..., Any]) -> Callable[..., Any]:
@@ -229,18 +239,20 @@ def _then_renamed(copy: Callable[..., Any]) -> Callable[..., Any]:
     return copy_and_rename
 
 
-def end_a_finished_training() -> None:
-    """Keep a training that is called again after its last update from doing one more.
+def begin_a_training() -> None:
+    """Keep a training that is called again after its last update from doing one more, and refuse a
+    ``--best-checkpoint-metric`` that validation does not report.
 
-    fairseq compares the number of updates with ``--max-update`` only after an update.
+    fairseq compares the number of updates with ``--max-update`` only after an update, and looks
+    for the metric only after the first validation.
     """
     if not hasattr(checkpoint_utils.load_checkpoint, "__wrapped__"):
-        checkpoint_utils.load_checkpoint = _unless_finished(checkpoint_utils.load_checkpoint)
+        checkpoint_utils.load_checkpoint = _then_begin(checkpoint_utils.load_checkpoint)
 
 
-def _unless_finished(load_checkpoint: Callable[..., Any]) -> Callable[..., Any]:
+def _then_begin(load_checkpoint: Callable[..., Any]) -> Callable[..., Any]:
     @functools.wraps(load_checkpoint)
-    def load_and_compare(cfg: Any, trainer: Any, **kwargs: Any) -> Any:
+    def load_and_begin(cfg: Any, trainer: Any, **kwargs: Any) -> Any:
         loaded = load_checkpoint(cfg, trainer, **kwargs)
         options = trainer.cfg.optimization
         if 0 < options.max_update <= trainer.get_num_updates():
@@ -249,9 +261,28 @@ def _unless_finished(load_checkpoint: Callable[..., Any]) -> Callable[..., Any]:
                 *(trainer.get_num_updates(), options.max_update),
             )
             options.max_epoch = -1  # the epoch after which the training ends
+        elif cfg.best_checkpoint_metric not in flags.KNOWN_SCORES:
+            _find_score(trainer, cfg.best_checkpoint_metric)
+            trainer.reset_dummy_batch(loaded[1].first_batch)
         return loaded
 
-    return load_and_compare
+    return load_and_begin
+
+
+def _find_score(trainer: Any, name: str) -> None:
+    """Raise a ValueError if the first batch of a validation set has no such score."""
+    options = trainer.cfg.dataset
+    subsets = [] if options.disable_validation else options.valid_subset.split(",")
+    for subset in subsets:
+        batches = trainer.get_valid_iterator(subset, disable_iterator_cache=True)
+        with metrics.aggregate(new_root=True) as scores:
+            trainer.valid_step(batches.first_batch)
+        found = [score for score in scores.get_smoothed_values() if not score.startswith("_")]
+        if name not in found:
+            raise ValueError(
+                f"--best-checkpoint-metric {name} is no score of the validation set {subset!r}; "
+                f"these are: {', '.join(found)}"
+            )
 
 
 def average_numbers_only() -> None:

@@ -6,6 +6,7 @@ names the file and says how to make it again.
 
 import itertools
 import re
+import zipfile
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -132,10 +133,20 @@ def open_checkpoint(
         path: the file.
 
     Raises:
-        ValueError: it is not there, no checkpoint or only a part of one, or could run code.
+        ValueError: it is not there, no checkpoint or only a part of one, not as it was written, or
+            could run code.
     """
     if not Path(path).is_file():
         raise ValueError(f"{path} is no file: name a checkpoint of fairseq-train")
+    try:
+        changed = _changed_part(path)
+    except (zipfile.BadZipFile, NotImplementedError, EOFError):
+        changed = "its list of parts"
+    if changed is not None:
+        raise ValueError(
+            f"{path} is not as it was written, {changed} is damaged: take a whole copy, or the "
+            "checkpoint before it"
+        )
     try:
         state = load(path, *args, **kwargs)
     except Exception as error:
@@ -149,3 +160,15 @@ def open_checkpoint(
     if not (isinstance(state, dict) and "model" in state):
         raise ValueError(f"{path} is no checkpoint of fairseq-train, or only a part of one")
     return state
+
+
+def _changed_part(path: str) -> str | None:
+    """What of a checkpoint no longer has its checksum.
+
+    PyTorch writes a zip archive, in which every tensor has its CRC-32, and reads it without a look
+    at them. Files of PyTorch before 1.6 are no archives and have none.
+    """
+    if not zipfile.is_zipfile(path):
+        return None
+    with zipfile.ZipFile(path) as archive:
+        return archive.testzip()

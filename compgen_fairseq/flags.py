@@ -20,6 +20,8 @@ SCORED_BY = {
     "cter_aggregate": "eval_cter",
     "bleu": "eval_bleu",
 }
+#: what validation reports whatever the criterion, and what is looked at here
+KNOWN_SCORES = ("loss", *SCORED_BY)
 
 
 def check(args: Namespace) -> None:

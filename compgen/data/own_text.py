@@ -17,6 +17,7 @@ from pathlib import Path
 from compgen.data import prepared, translation
 from compgen.data.corpora import Corpus
 from compgen.data.prepared import Parser, Preparation, PrepareError
+from compgen.ranges import AT_LEAST_0, AT_LEAST_1
 
 SCRIPT = "prepare/bitext.sh"
 PARTS = ("train", "valid", "test")
@@ -77,14 +78,14 @@ def _parser() -> Parser:
     add("--lowercase", action="store_true", help="write small letters only")
     add(
         "--max-words",
-        type=translation.whole,
+        type=AT_LEAST_0.whole,
         default=250,
         metavar="N",
         help="drop training pairs with a longer side, in subwords; 0: keep all (default: 250)",
     )
     add(
         "--max-ratio",
-        type=_ratio,
+        type=AT_LEAST_1.number,
         default=1.5,
         metavar="X",
         help="drop training pairs with more subwords on one side per subword of the other"
@@ -92,16 +93,6 @@ def _parser() -> Parser:
     )
     translation.add_options(parser, merges=10_000, tokenize=True)
     return parser
-
-
-def _ratio(text: str) -> float:
-    try:
-        ratio = float(text)
-    except ValueError:
-        ratio = 0.0
-    if not 1 <= ratio < float("inf"):
-        raise argparse.ArgumentTypeError(f"{text} is no number from 1 on")
-    return ratio
 
 
 def _corpus(args: argparse.Namespace, languages: tuple[str, str]) -> Corpus:
@@ -148,7 +139,9 @@ def _inputs(
     held_out: dict[str, int] = {}
     for part, names in given.items():
         if part != "train" and len(names) == 1 and names[0].isdecimal():
-            held_out[part] = translation.positive(names[0])
+            held_out[part] = int(names[0])
+            if held_out[part] < 1:
+                raise PrepareError(f"--{part}: hold out at least 1 pair, or name its files.")
             continue
         files[part] = [Path(name) for name in names]
         for path in files[part]:

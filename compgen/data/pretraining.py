@@ -7,7 +7,6 @@ article is a document here; every 10 words of it are taken for a sentence.
 
 from __future__ import annotations
 
-import argparse
 import subprocess
 import sys
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -28,6 +27,7 @@ from compgen.data.prepared import (
 )
 from compgen.data.publisher import at_hand, expected
 from compgen.data.sememes import Annotations
+from compgen.ranges import AT_LEAST_1
 
 # SHA-256 of the publisher's files.
 ANNOTATED: dict[str, str | None] = {
@@ -125,7 +125,7 @@ def main(argv: Sequence[str] | None = None) -> None:
     )
     add(
         "--bpe-merges",
-        type=_positive,
+        type=AT_LEAST_1.whole,
         default=8000,
         metavar="N",
         help="merges of the BPE (default: %(default)s)",
@@ -157,12 +157,6 @@ def main(argv: Sequence[str] | None = None) -> None:
             cut(train, valid, args.bpe_merges, work)
             inputs = files | {name: path for name, path in own.items() if path is not None}
             work.finish_text(coverage, annotations, inputs)
-
-
-def _positive(text: str) -> int:
-    if not text.isdecimal() or int(text) < 1:
-        raise argparse.ArgumentTypeError(f"{text} is no positive number")
-    return int(text)
 
 
 def cut(train: Sequence[str], valid: Sequence[str], merges: int, work: Preparation) -> None:

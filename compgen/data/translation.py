@@ -21,6 +21,7 @@ from compgen.data import prepared
 from compgen.data.corpora import CORPORA, Corpus, Files
 from compgen.data.prepared import Parser, Preparation, PrepareError
 from compgen.data.publisher import collect
+from compgen.ranges import AT_LEAST_0, AT_LEAST_1
 
 ARCHIVES = (".tgz", ".tar")
 SETTINGS = ("bpe_merges", "sentencepiece", "joined_dictionary")
@@ -84,7 +85,7 @@ def add_options(parser: Parser, merges: int, tokenize: bool) -> None:
     add = parser.add_argument
     add(
         "--bpe-merges",
-        type=whole,
+        type=AT_LEAST_0.whole,
         default=merges,
         metavar="N",
         help="merges of the joint BPE, or the size of SentencePiece's vocabulary; 0: words"
@@ -95,7 +96,7 @@ def add_options(parser: Parser, merges: int, tokenize: bool) -> None:
     add("--joined-dictionary", action="store_true", help="one dictionary for both languages")
     add(
         "--workers",
-        type=positive,
+        type=AT_LEAST_1.whole,
         default=_cores(),
         metavar="N",
         help="processes (default: one per core)",
@@ -106,18 +107,6 @@ def preprocess_options(args: argparse.Namespace) -> list[str]:
     """What the options mean for fairseq-preprocess."""
     joined = ["--joined-dictionary"] if args.joined_dictionary else []
     return [*joined, "--workers", str(args.workers)]
-
-
-def positive(text: str) -> int:
-    """A number from 1 on, for ``add_argument(type=)``."""
-    if not text.isdecimal() or int(text) < 1:
-        raise argparse.ArgumentTypeError(f"{text} is no positive number")
-    return int(text)
-
-
-def whole(text: str) -> int:
-    """A number from 0 on."""
-    return 0 if text == "0" else positive(text)
 
 
 def _cores() -> int:

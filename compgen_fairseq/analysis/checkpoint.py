@@ -12,7 +12,6 @@ import torch
 from fairseq import checkpoint_utils, utils
 from tqdm import tqdm
 
-from compgen_fairseq.checkpoint import read
 from compgen_fairseq.prototypes.states import make_batches
 
 Item = TypeVar("Item")
@@ -62,7 +61,7 @@ def load(checkpoint: str, data: str, cpu: bool = False) -> Loaded:
     Raises:
         ValueError: if either is not there or they don't belong together.
     """
-    state = read(checkpoint, {"data": data})
+    state = checkpoint_utils.load_checkpoint_to_cpu(checkpoint, {"data": data})
     if not Path(data).is_dir():
         raise ValueError(f"{data} is no folder: name the fairseq-preprocess'ed data")
     try:

@@ -8,7 +8,6 @@ from fairseq import checkpoint_utils, utils
 from scipy.stats import pearsonr, spearmanr
 
 from compgen.scoring.signature import signature
-from compgen_fairseq.checkpoint import read
 
 
 class Predictions(NamedTuple):
@@ -25,7 +24,7 @@ def predict(args: argparse.Namespace) -> Predictions:
     Raises:
         ValueError: the checkpoint is of another task, or the subset cannot be predicted.
     """
-    state = read(args.checkpoint, {"data": args.data})
+    state = checkpoint_utils.load_checkpoint_to_cpu(args.checkpoint, {"data": args.data})
     if (name := getattr(state["cfg"].task, "_name", None)) != "sentence_prediction":
         raise ValueError(f"{args.checkpoint} is of the task {name}, not of sentence_prediction")
     try:

@@ -9,8 +9,6 @@ from fairseq import checkpoint_utils, tasks
 from fairseq.data import data_utils
 from torch import Tensor
 
-from compgen_fairseq.checkpoint import read
-
 BATCH = 32  # segments at a time
 
 
@@ -20,7 +18,7 @@ def load(checkpoint: str, data: str) -> tuple[Any, Any]:
     Raises:
         ValueError: it is not pre-trained CAT, or was pre-trained on other data.
     """
-    cfg = read(checkpoint, {"data": data})["cfg"]
+    cfg = checkpoint_utils.load_checkpoint_to_cpu(checkpoint, {"data": data})["cfg"]
     name = getattr(cfg.task, "_name", None)
     if name != "cat_pretraining" or cfg.model.composition == "none":
         raise ValueError(f"{checkpoint} holds no CAT model from --task cat_pretraining")

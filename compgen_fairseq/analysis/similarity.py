@@ -13,6 +13,7 @@ from types import SimpleNamespace
 from typing import Any
 
 import torch
+from fairseq import checkpoint_utils
 from fairseq.data import data_utils
 from fairseq.models import ARCH_MODEL_NAME_REGISTRY
 from fairseq.tasks.sentence_prediction import SentencePredictionTask
@@ -21,7 +22,6 @@ from torch import Tensor
 
 from compgen.scoring.signature import signature
 from compgen.text import read_lines
-from compgen_fairseq.checkpoint import read
 from compgen_fairseq.models.cat import CATModel
 
 REPRESENTATIONS = ("cont", "comp", "mix")
@@ -38,7 +38,7 @@ def load(path: str, data: str) -> Any:
     Raises:
         ValueError: it holds another model, or one with another dictionary.
     """
-    state = read(path)
+    state = checkpoint_utils.load_checkpoint_to_cpu(path)
     cfg, weights = state["cfg"].model, state["model"]
     arch = getattr(cfg, "arch", getattr(cfg, "_name", None))
     if (kind := ARCH_MODEL_NAME_REGISTRY.get(arch, arch)) != "cat":

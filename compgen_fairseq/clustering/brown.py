@@ -5,6 +5,7 @@ SQ-Transformer paper. The structure-oriented vector quantization of that paper m
 variational bound of the same quantity by gradient descent.
 """
 
+import sys
 from collections.abc import Iterable
 
 import numpy as np
@@ -81,7 +82,8 @@ def brown_classes(counts: csr_matrix, num_classes: int) -> NDArray[np.int64]:
     by_column = counts.tocsc()
     classes = np.full(counts.shape[0], -1)
     table = _Merges(max(WINDOW, num_classes) + 1)
-    for word in tqdm(order, "Brown classes", unit=" types", disable=None, mininterval=5):
+    seconds = 0.1 if sys.stderr.isatty() else 10  # between lines about the time that is left
+    for word in tqdm(order, "Brown classes", unit=" types", mininterval=seconds):
         classes[word] = table.size
         table.add(*_neighbours(counts[int(word)], by_column[:, int(word)], classes, int(word)))
         if table.size > max(WINDOW, num_classes):

@@ -8,6 +8,9 @@ twice" and "run twice" one word's translation, between "walk twice" and "walk th
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Sequence
 from itertools import combinations, product
+from math import comb
+
+MOST_PAIRS = 2_000_000  # of words in common frames: half a minute and 1.5 GB; COGS has 114,106
 
 Sentence = Sequence[int]
 Change = tuple[tuple[int, int], ...]
@@ -43,12 +46,20 @@ def substitution_classes(
 
     Returns:
         the class of every source and of every target type, as the smallest of its members.
+
+    Raises:
+        ValueError: so many words have common frames that comparing them would take too long.
     """
     frames: dict[tuple[int, ...], dict[int, list[Sentence]]] = defaultdict(dict)
     for source, target in sorted({(tuple(source), tuple(target)) for source, target in pairs}):
         for gap, word in enumerate(source):
             frame = (*source[:gap], -1, *source[gap + 1 :])
             frames[frame].setdefault(word, []).append(target)
+    if (n := sum(comb(len(words), 2) for words in frames.values())) > MOST_PAIRS:
+        raise ValueError(
+            f"the substitution test would compare {n:,} pairs of words, more than {MOST_PAIRS:,}: "
+            "it is for small vocabularies, as of SCAN and COGS"
+        )
     common: Counter[tuple[int, int]] = Counter()
     changes: dict[tuple[int, int], set[Change]] = {}
     for words in frames.values():
@@ -60,13 +71,11 @@ def substitution_classes(
                 changes[pair] = here & changes.get(pair, here)
 
     classes, targets = _Classes(source_types), _Classes(target_types)
+    for (one, other), made in changes.items():
+        if not made:
+            classes.keep_apart(one, other)
     for (one, other), _ in sorted(common.items(), key=lambda item: (-item[1], item[0])):
-        if classes.of[one] == classes.of[other]:
-            continue
-        first, second = (classes.members[classes.of[word]] for word in (one, other))
-        across = ((min(pair), max(pair)) for pair in product(first, second))
-        if changes[one, other] and all(changes.get(pair, True) for pair in across):
-            classes.join(one, other)
+        classes.join(one, other)
     for (one, other), made in sorted(changes.items()):
         if classes.of[one] == classes.of[other] and len(made) == 1:
             for exchanged in next(iter(made)):
@@ -79,11 +88,23 @@ class _Classes:
 
     def __init__(self, types: int):
         self.of = list(range(types))
-        self.members = [[word] for word in range(types)]
+        self._members = [[word] for word in range(types)]
+        self._apart: dict[int, set[int]] = defaultdict(set)
+
+    def keep_apart(self, one: int, other: int) -> None:
+        """Say of two words, before any are joined, that their classes must not be."""
+        self._apart[one].add(other)
+        self._apart[other].add(one)
 
     def join(self, one: int, other: int) -> None:
+        """Make the classes of two words one, unless they are or words of theirs are kept apart."""
         first, second = sorted((self.of[one], self.of[other]))
-        if first != second:
-            self.members[first] += self.members[second]
-            for word in self.members[second]:
-                self.of[word] = first
+        if first == second or second in self._apart[first]:
+            return
+        self._members[first] += self._members[second]
+        for word in self._members[second]:
+            self.of[word] = first
+        for third in self._apart.pop(second, ()):
+            self._apart[third].remove(second)
+            self._apart[third].add(first)
+            self._apart[first].add(third)

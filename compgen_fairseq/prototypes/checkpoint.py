@@ -3,11 +3,9 @@
 from collections.abc import Sequence
 from typing import Any
 
-from fairseq import tasks, utils
+from fairseq import checkpoint_utils, tasks, utils
 from fairseq.models import ARCH_MODEL_NAME_REGISTRY
 from omegaconf import open_dict
-
-from compgen_fairseq.checkpoint import read
 
 
 def load(path: str, data: str, **options: Any) -> tuple[dict[str, Any], Any, Any]:
@@ -24,7 +22,7 @@ def load(path: str, data: str, **options: Any) -> tuple[dict[str, Any], Any, Any
     Raises:
         ValueError: if it holds another model, or was trained with other dictionaries.
     """
-    state = read(path)
+    state = checkpoint_utils.load_checkpoint_to_cpu(path)
     cfg = state["cfg"]
     arch = getattr(cfg.model, "arch", getattr(cfg.model, "_name", None))
     kind = ARCH_MODEL_NAME_REGISTRY.get(arch, arch)

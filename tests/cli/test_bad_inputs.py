@@ -3,6 +3,7 @@
 import json
 import os
 import shutil
+import zipfile
 from pathlib import Path
 
 import numpy as np
@@ -11,6 +12,7 @@ import torch
 from bad_inputs import TRAIN, Case, cases
 from in_process import PLUGIN, call
 
+from compgen.data.prepared import write_lines
 from compgen.output import write
 
 CASES = list(cases())
@@ -30,6 +32,7 @@ def world(tmp_path_factory) -> Path:
     assert trained.status == 0, trained.err
     (root / "sq" / "checkpoint_last.pt").rename(root / "sq.pt")
     _checkpoints(root)
+    _preparations(root)
     _logs(root / "logs")
     _runs(root / "runs")
     return root
@@ -101,12 +104,29 @@ def _checkpoints(root: Path) -> None:
     (folder / "folder.pt").mkdir(parents=True)
     whole = (root / "sq.pt").read_bytes()
     (folder / "half.pt").write_bytes(whole[: len(whole) // 2])
+    with zipfile.ZipFile(root / "sq.pt") as parts:
+        largest = max(parts.infolist(), key=lambda part: part.file_size)
+    place = largest.header_offset + largest.file_size // 2
+    flipped = bytes([whole[place] ^ 1])
+    (folder / "flipped.pt").write_bytes(whole[:place] + flipped + whole[place + 1 :])
     (folder / "empty.pt").write_bytes(b"")
     (folder / "text.pt").write_text("hello\n")
     torch.save([1, 2], folder / "list.pt")
     torch.save({"model": {}, "cfg": Foreign()}, folder / "code.pt")
     np.savez(folder / "zip", np.zeros(3))
     (folder / "zip.npz").rename(folder / "zip.pt")
+
+
+def _preparations(root: Path) -> None:
+    """Publishers' files, pre-trained and prepared folders."""
+    write_lines(root / "checksums", [f"{'0' * 64}  de-en.tgz"])
+    write_lines(root / "pretrained" / "code", ["#version: 0.2", "w i"])
+    write_lines(root / "pretrained" / "dict.txt", ["wif 3"])
+    for name in ("final/train", "final/dev", "final/test", "swap/train"):
+        write_lines(root / "paws" / f"{name}.tsv", ["id\tsentence", "1\twif"])
+    record = {"command": "prepare/scan.sh addjump DEST", "settings": {}, "sha256": {}}
+    write_lines(root / "prepared" / "unchecked" / "PREPARED.json", [json.dumps(record)])
+    (root / "prepared" / ".linked.preparing").symlink_to(root / "folder")
 
 
 SENTENCE = "S-{0}\tjump\nT-{0}\tJUMP\nH-{0}\t-0.1\tJUMP\nD-{0}\t-0.1\tJUMP\nP-{0}\t-0.1\n"
@@ -216,7 +236,8 @@ def test_a_command_ends_in_a_sentence(case, world, monkeypatch):
     said = call(case.command, [_placed(world, word) for word in case.words], case.stdin)
     line = said.last_line
     assert said.status in (1, 2), (said.out + said.err)[-2000:]
-    assert line.startswith(case.command) and len(line) < 5000, line
+    script = f"prepare/{case.words[0]}.sh"  # as which compgen-prepare speaks, too
+    assert line.startswith((case.command, script)) and len(line) < 5000, line
     assert "Traceback" not in said.err and "COMPGEN_TRACEBACK" not in line, said.err[-2000:]
     for name in case.names:
         assert _placed(world, name) in line, f"{name} is not in: {line}"

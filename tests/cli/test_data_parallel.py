@@ -53,7 +53,11 @@ def assert_same(state: dict, other: dict, **tolerance: float) -> None:
 
 @pytest.mark.parametrize(
     "size, attention, terms",
-    [(15, "srl", TERMS), (18, "srl", TERMS), (15, "sal", ("commitment_target",))],
+    [
+        (15, "srl", TERMS),
+        pytest.param(18, "srl", TERMS, marks=pytest.mark.long),
+        (15, "sal", ("commitment_target",)),
+    ],
 )
 def test_two_workers_equal_one_with_twice_the_batch(size, attention, terms, train):
     """Unshuffled, two consecutive batches of a size are one of twice the size. 285 pairs are 19

@@ -94,7 +94,7 @@ def test_own_text_and_openhownet(clone: Path, tmp_path: Path) -> None:
         ((), 1, "neither --from nor $COMPGEN_DATA says where HowNet's files are"),
         (("--from", "/nowhere"), 1, "/nowhere/hownet.txt is missing"),
         (("--text", "/nowhere"), 1, "/nowhere is missing"),
-        (("--bpe-merges", "0"), 2, "0 is no positive number"),
+        (("--bpe-merges", "0"), 2, "--bpe-merges: must be a whole number, at least 1"),
     ],
 )
 def test_errors(arguments: tuple[str, ...], code: int, message: str, tmp_path: Path) -> None:

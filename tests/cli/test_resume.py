@@ -41,6 +41,8 @@ TRANSLATORS = {
 CAT = ["--encoder-layers=2", "--encoder-embed-dim=16", "--encoder-ffn-embed-dim=32"]
 CAT += ["--encoder-attention-heads=2", "--codes", 8, "--max-positions", 96]
 ARCHITECTURES = [*TRANSLATORS, "cat"]
+#: one of each kind of state: codebooks, tables of prototypes, batches that are masked anew
+KINDS = ("sal", "source-and-target", "cat")
 
 DEADLY = """
 import os, signal
@@ -159,7 +161,13 @@ def test_a_killed_run_ends_with_the_same_parameters(optimizer, name, flags, dead
     assert len(frozen) == 2 and all((codes >= 0).all() == (name == "sal-brown") for codes in frozen)
 
 
-@pytest.mark.parametrize("architecture", ARCHITECTURES)
+@pytest.mark.parametrize(
+    "architecture",
+    [
+        name if name in KINDS else pytest.param(name, marks=pytest.mark.long)
+        for name in ARCHITECTURES
+    ],
+)
 def test_two_workers_that_are_killed_end_with_the_same_parameters(
     architecture, flags, deadly, tmp_path
 ):
@@ -184,7 +192,7 @@ def test_a_run_that_is_killed_while_it_copies_a_checkpoint_resumes(flags, deadly
     assert_same(tmp_path / "whole", tmp_path / "killed")
 
 
-@pytest.mark.parametrize("workers", [1, 2])
+@pytest.mark.parametrize("workers", [1, pytest.param(2, marks=pytest.mark.long)])
 def test_a_finished_run_trains_no_further(workers, flags, tmp_path):
     run = [*flags("plain"), "--save-dir", tmp_path, "--log-file", tmp_path / "log"]
     assert set(statuses(start_workers(workers, *run))) == {0}

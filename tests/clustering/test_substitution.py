@@ -104,3 +104,16 @@ def test_scans_own_categories_are_found(split):
     assert classes(*examples) == {"jump look run walk", "left right"}
     turns = "I_TURN_LEFT I_TURN_RIGHT"
     assert classes(*examples, target=True) == {"I_JUMP I_LOOK I_RUN I_WALK", turns}
+
+
+def test_what_would_take_too_long_is_refused():
+    words = range(2001)  # each by itself, so that all of them have a common frame
+    with pytest.raises(ValueError, match="would compare 2,001,000 pairs of words"):
+        substitution_classes((([word], [word]) for word in words), len(words), len(words))
+
+
+def test_camps_that_fail_the_test_are_kept_apart_at_once():
+    """300 words, of two camps: 22,350 of their 44,850 pairs fail."""
+    pairs = [([i], [i]) for i in range(300)] + [([i, 300], [i, 300 + i % 2]) for i in range(300)]
+    of, _ = substitution_classes(pairs, 301, 302)
+    assert of == [i % 2 for i in range(300)] + [300]

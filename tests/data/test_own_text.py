@@ -74,8 +74,9 @@ def test_a_bad_line_is_named(name, line, wanted, tmp_path):
         (("--train", *TRAIN, "--valid", "8", "--test", "100"), "only 60 sources differ"),
         (("--train", TRAIN[0], TEST[1], "--valid", "8", "--test", *TEST), "they are no pair"),
         (("--train", *TRAIN, "--languages", "en", "en"), "en and en are not two languages"),
-        (("--train", *TRAIN, "--max-ratio", "0.5"), "0.5 is no number from 1 on"),
-        (("--train", *TRAIN, "--bpe-merges", "-1"), "-1 is no positive number"),
+        (("--train", *TRAIN, "--valid", "0"), "--valid: hold out at least 1 pair"),
+        (("--train", *TRAIN, "--max-ratio", "0.5"), "--max-ratio: must be a number, at least 1"),
+        (("--train", *TRAIN, "--bpe-merges", "-1"), "--bpe-merges: must be a whole number"),
     ],
 )
 def test_errors_are_sentences(given, message, tmp_path, capsys):

@@ -138,6 +138,7 @@ COMBINATIONS = {
     "--best-checkpoint-metric exact_match": ("--best-checkpoint-metric", "--eval-exact-match"),
     "--best-checkpoint-metric cter_instance": ("--best-checkpoint-metric", "--eval-cter"),
     "--best-checkpoint-metric bleu": ("--best-checkpoint-metric", "--eval-bleu"),
+    "--best-checkpoint-metric accuracy": ("--best-checkpoint-metric accuracy", "nll_loss"),
     "--save-dir @text/below": ("--save-dir", "@text"),
     "--save-dir @text": ("--save-dir", "@text"),
     "--restore-file @none.pt": ("--restore-file", "@none.pt"),
@@ -186,8 +187,18 @@ BROKEN_DATA = {
     "long-binary": "tgt.bin",
     "empty-binary": "tgt.bin",
 }
-#: what is no checkpoint, or none that is to be loaded
-BROKEN_CHECKPOINTS = ("none", "empty", "half", "text", "list", "folder", "code", "zip")
+#: what is no checkpoint, or none that is to be loaded, and what is said of it
+BROKEN_CHECKPOINTS = {
+    "none": "",
+    "folder": "",
+    "empty": "is no checkpoint of fairseq-train, or only a part of one",
+    "half": "is no checkpoint of fairseq-train, or only a part of one",
+    "text": "is no checkpoint of fairseq-train, or only a part of one",
+    "list": "is no checkpoint of fairseq-train",
+    "zip": "is no checkpoint of fairseq-train",
+    "code": "could run code",
+    "flipped": "is damaged",
+}
 READERS = (
     *("compgen-codes @X @data", "compgen-predict @X @data", "compgen-sememes @X @data word"),
     "compgen-similarity @X @data",
@@ -294,6 +305,88 @@ RUNS = {
     "score-bool": "no number",
 }
 
+#: words of compgen-prepare, and what is said of them
+TEXT = "bitext @out/made --train @train.src @train.tgt"
+SETS = "@out/made --pretrained @pretrained"
+PREPARATIONS = {
+    "none @out/made": "NAME",
+    "scan none @out/made": "SPLIT",
+    "scan addjump": "DEST",
+    "scan addjump @out/made --augment -1": "--augment",
+    "scan addjump @out/made --augment x": "--augment",
+    "scan addjump @out/made --atomic-copies -1": "--atomic-copies",
+    "scan addjump @out/made --seed -1": "--seed",
+    "scan addjump @out/made --valid none": "--valid",
+    "scan addjump @out/made --valid-size 0": "--valid-size",
+    "scan addjump @out/made --valid-size 10000000": "1 to 7705 pairs",
+    "scan length @out/made --augment 2": "--augment",
+    "scan simple @out/made": "COMPGEN_DATA",
+    "scan simple @out/made --from @none": "@none/simple_split",
+    "scan simple @out/made --from @text": "@text/simple_split",
+    "scan addjump @text": "@text",
+    "scan addjump @text/below": "@text/.below.preparing",
+    "scan addjump @data": "@data",
+    "scan addjump @prepared/unchecked": "@prepared/unchecked",
+    "scan addjump @prepared/linked": "@prepared/.linked.preparing",
+    "cogs @out/made --from @none": "@none/data/train.tsv",
+    "cogs @out/made --from @text": "@text/data/train.tsv",
+    "cogs @out/made --from @folder --checksums @none": "@none",
+    "cogs @out/made --from @folder --checksums @text": "@text",
+    "cogs @out/made --from @folder --checksums @binary": "@binary",
+    "cogs @out/made --from @folder --valid none": "--valid",
+    "cogs @out/made --from @folder --seed -1": "--seed",
+    "cognition @out/made --from @none": "@none/data/valid.en",
+    "cognition @out/made --from @folder --low-resource": "@folder/data/valid.en",
+    "cognition @out/made --from @folder --tokens none": "--tokens",
+    "cognition @out/made --from @folder --valid none": "--valid",
+    "daxy @out/made": "--from",
+    "daxy @out/made --from @none": "@none/train.daxy",
+    "daxy @out/made --from @folder --valid-size 0": "--valid-size",
+    "bitext @out/made": "--train",
+    "bitext @out/made --train @none.src @none.tgt": "@none.src",
+    "bitext @out/made --train @train.src": "--languages",
+    "bitext @out/made --train @train.src @valid.tgt": "@valid.tgt",
+    "bitext @out/made --train @train.src @train.src": "--languages",
+    "bitext @out/made --train @text @text --languages src": "--languages",
+    "bitext @out/made --from @none --languages src tgt": "@none/train.src",
+    f"{TEXT} --languages ../x tgt": "../x",
+    f"{TEXT} --valid 0": "--valid",
+    f"{TEXT} --valid 100": "1100 pairs",
+    f"{TEXT} --valid @none.src @none.tgt": "@none.src",
+    f"{TEXT} --max-words -1": "--max-words",
+    f"{TEXT} --max-ratio -1": "--max-ratio",
+    f"{TEXT} --max-ratio nan": "--max-ratio",
+    f"{TEXT} --bpe-merges -1": "--bpe-merges",
+    f"{TEXT} --workers 0": "--workers",
+    "wmt14_en_fr @out/made --from @none": "@none/training-parallel-europarl-v7.tgz",
+    "wmt14_en_fr @out/made --mirror file:///none": "training-parallel-europarl-v7.tgz",
+    "wmt17_en_de @out/made --from @folder --bpe-merges -1": "--bpe-merges",
+    "wmt17_en_de @out/made --checksums @none": "@none",
+    "iwslt14_en_de @out/made --from @folder": "@folder/de-en.tgz",
+    "iwslt14_en_de @out/made --checksums @checksums --mirror file:///none": "file:///none",
+    "multi30k_en_de @out/made --from @none": "@none/data/task1",
+    "paws @out/made": "--pretrained",
+    "paws @out/made --pretrained @none": "@none/dict.txt",
+    "paws @out/made --pretrained @text": "@text/dict.txt",
+    f"paws {SETS}": "--from",
+    f"paws {SETS} --from @none": "@none/paws_wiki_labeled_final.tar.gz",
+    f"paws {SETS} --from @paws": "'sentence1'",
+    f"paws {SETS} --seed 1": "--seed",
+    f"paws {SETS} --corpus none": "--corpus",
+    f"paws {SETS} --corpus qqp --valid-size 0": "--valid-size",
+    f"sst2 {SETS} --from @folder": "@folder/SST-2.zip",
+    f"sst2 {SETS} --valid-size 0": "--valid-size",
+    f"sts_b {SETS} --from @folder": "@folder/Stsbenchmark.tar.gz",
+    f"bird {SETS} --from @folder": "@folder/BiRD.txt",
+    f"bird {SETS} --from @folder --columns a,b": "--columns",
+    "pretraining @out/made": "--from",
+    "pretraining @out/made --from @none": "@none/hownet.txt",
+    "pretraining @out/made --text @none": "@none",
+    "pretraining @out/made --text @train.src --senses @none": "@none",
+    "pretraining @out/made --text @train.src --senses @text": "@text",
+    "pretraining @out/made --from @folder --bpe-merges -1": "--bpe-merges",
+}
+
 
 def cases() -> Iterator[Case]:
     """The whole table."""
@@ -313,9 +406,9 @@ def cases() -> Iterator[Case]:
             if "dict" in file:
                 yield case(f"compgen-codes @sq.pt {folder}", f"{folder}/{file}")
     for command in READERS:
-        for kind in BROKEN_CHECKPOINTS:
+        for kind, reason in BROKEN_CHECKPOINTS.items():
             file = f"@checkpoints/{kind}.pt"
-            yield case(command.replace("@X", file), file)
+            yield case(command.replace("@X", file), file, reason)
     for command, flags in COMMAND_NUMBERS.items():
         yield from _of_flags(command, flags)
     for kind, reason in LOGS.items():
@@ -327,6 +420,8 @@ def cases() -> Iterator[Case]:
     for kind, reason in RUNS.items():
         yield case(f"compgen-report @runs/{kind}.1", f"@runs/{kind}.1", reason)
         yield case(f"compgen-report @runs/whole.1 @runs/{kind}.1", f"@runs/{kind}.1", reason)
+    for words, reason in PREPARATIONS.items():
+        yield case(f"compgen-prepare {words}", reason)
     yield from OTHERS
 
 
