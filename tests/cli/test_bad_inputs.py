@@ -236,7 +236,7 @@ def test_a_command_ends_in_a_sentence(case, world, monkeypatch):
     said = call(case.command, [_placed(world, word) for word in case.words], case.stdin)
     line = said.last_line
     assert said.status in (1, 2), (said.out + said.err)[-2000:]
-    script = f"prepare/{case.words[0]}.sh"  # as which compgen-prepare speaks, too
+    script = f"prepare/{''.join(case.words[:1])}.sh"  # as which compgen-prepare speaks, too
     assert line.startswith((case.command, script)) and len(line) < 5000, line
     assert "Traceback" not in said.err and "COMPGEN_TRACEBACK" not in line, said.err[-2000:]
     for name in case.names:

@@ -318,7 +318,7 @@ PREPARATIONS = {
     "scan addjump @out/made --seed -1": "--seed",
     "scan addjump @out/made --valid none": "--valid",
     "scan addjump @out/made --valid-size 0": "--valid-size",
-    "scan addjump @out/made --valid-size 10000000": "1 to 7705 pairs",
+    "scan addjump @out/made --valid-size 10000000": "1 to 7705 items",
     "scan length @out/made --augment 2": "--augment",
     "scan simple @out/made": "COMPGEN_DATA",
     "scan simple @out/made --from @none": "@none/simple_split",
