@@ -246,12 +246,19 @@ def test_a_command_ends_in_a_sentence(case, world, monkeypatch):
     assert not left and not Path("/tmp/executed").exists()
 
 
-@pytest.mark.parametrize("command", ["compgen-score", "compgen-compare"])
-def test_full_standard_output(command, world, capfd):
+FULL = (
+    "compgen-score @logs/whole",
+    "compgen-compare @logs/whole @logs/whole",
+    "compgen-report @runs/whole.1",
+    "compgen-codes @sq.pt @data",
+)
+
+
+@pytest.mark.parametrize("line", FULL)
+def test_full_standard_output(line, world):
     """As ``command ... > /dev/full``."""
-    log = str(world / "logs" / "whole")
-    logs = [log] if command == "compgen-score" else [log, log]
-    assert in_subprocess(command, *logs, redirect="> /dev/full") == (
+    command, *words = _words(world, line)
+    assert in_subprocess(command, *words, redirect="> /dev/full") == (
         1,
         f"{command}: standard output: No space left on device\n",
     )
