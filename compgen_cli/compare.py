@@ -3,7 +3,7 @@
 import argparse
 import json
 import sys
-from collections.abc import Callable, Hashable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict
 from typing import Any
 
@@ -21,13 +21,9 @@ from compgen.scoring.significance import (
     compare_bleu,
     compare_paired,
 )
+from compgen.text import read_lines
 from compgen_cli.parser import Parser
-from compgen_cli.score import (
-    add_options,
-    bleu_options,
-    bleu_signature,
-    read_lines,
-)
+from compgen_cli.score import add_options, bleu_options, bleu_signature
 
 RESAMPLED = Range(1, 10**6, closed=True)
 SEED = Range(1, 2**32)  # sacreBLEU takes 0 for no seed
@@ -53,14 +49,9 @@ def compare_cter(a: Generation, b: Generation, args: argparse.Namespace) -> Comp
 
     def wrong(log: str, system: Generation) -> list[list[bool]]:
         try:
-            lines = cter.align(system.sources, compounds, system.hypotheses, rules.parse)
+            return rules.wrong(system.sources, compounds, system.hypotheses)
         except cter.CTERError as error:
             raise ValueError(f"{log} and {args.compound}: {error}") from None
-        group_of = rules.group_of(lines)
-        groups: dict[Hashable, list[bool]] = {}
-        for i, line in enumerate(lines):
-            groups.setdefault(group_of(i), []).append(bool(rules.judge(line)))
-        return list(groups.values())
 
     first, second = wrong(args.a, a), wrong(args.b, b)
     if len(sizes := set(map(len, first))) > 1:

@@ -7,9 +7,10 @@ import sys
 from pathlib import Path
 
 from compgen.errors import command
-from compgen.output import write
+from compgen.output import write, write_files
 from compgen.reporting.results import result
 from compgen.reporting.results_tables import headlines, tables
+from compgen.text import read_text
 from compgen_cli.parser import Parser
 
 
@@ -47,18 +48,17 @@ def _write(args: argparse.Namespace) -> None:
 def _tables(args: argparse.Namespace) -> None:
     if not Path(args.folder).is_dir():
         raise ValueError(f"{args.folder} is no folder of results")
-    text = tables(args.folder)
+    texts = {args.out: tables(args.folder)}
     if args.readme:
-        readme = Path(args.readme).read_text(encoding="utf-8")
+        readme = read_text(args.readme)
         parts = re.split(r"(<!-- results -->\n).*?(<!-- end -->\n)", readme, flags=re.DOTALL)
         if len(parts) != 4:
             raise ValueError(f"{args.readme} has no lines <!-- results --> and <!-- end -->")
         before, begin, end, after = parts
-        write(args.readme, before + begin + headlines(args.folder) + end + after)
-    if args.out:
-        write(args.out, text)
-    else:
-        print(text, end="")
+        texts[args.readme] = before + begin + headlines(args.folder) + end + after
+    write_files({path: text for path, text in texts.items() if path})
+    if not args.out:
+        print(texts[args.out], end="")
 
 
 if __name__ == "__main__":

@@ -150,7 +150,7 @@ def choose_groups(lines: int, seed: int = 1) -> list[int]:
     """
     if lines % GROUP:
         raise PrepareError(f"CG-test has {lines} lines, which are not groups of {GROUP}.")
-    chosen, _ = hold_out(range(lines // GROUP), None, seed)
+    chosen, _ = hold_out(range(lines // GROUP), seed=seed)
     return [GROUP * group + i for group in chosen for i in range(GROUP)]
 
 

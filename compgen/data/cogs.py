@@ -107,7 +107,7 @@ def main(argv: Sequence[str] | None = None) -> None:
             parts = {Path(name).stem: read(path) for name, path in files.items()}
             generalization = parts["gen"]
             gen20 = args.valid == "gen20"
-            valid = hold_out(generalization, None, seed)[0] if gen20 else parts["dev"]
+            valid = hold_out(generalization, seed=seed)[0] if gen20 else parts["dev"]
             subsets = {
                 "train": parts["train"],
                 "valid": valid,

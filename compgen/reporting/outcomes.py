@@ -6,8 +6,9 @@ from pathlib import Path
 
 from compgen.reporting.runs import DATA, Run, ScoreName
 from compgen.reporting.verdicts import unpack
-from compgen.scoring import cter, cter_rules, generate_log
+from compgen.scoring import cter_rules, generate_log
 from compgen.scoring.bleu import BleuOptions, bleu
+from compgen.text import read_lines
 
 TOLERANCE = 0.01  # in percentage points, between a score's file and its log
 EXACT, BLEU, CHRF, COGS, CTER = "exact_match", "bleu", "chrf", "cogs", "cter"
@@ -88,7 +89,7 @@ def _exact(run, score, log, subset, stamp) -> Outcomes:
 
 
 def _cogs(run, score, log, subset, stamp) -> Outcomes:
-    cases = _lines(run.data / "cases" / f"{subset}.case", len(log.sources))
+    cases = read_lines(run.data / "cases" / f"{subset}.case", len(log.sources))
     counted = [i for i, case in enumerate(cases) if case != IN_DISTRIBUTION]
     right = [float(log.hypotheses[i] == log.targets[i]) for i in counted]
     return _checked(run, score, [log.sources[i] for i in counted], right)
@@ -98,10 +99,9 @@ def _cter(run, score, log, subset, stamp) -> Outcomes:
     folder = run.data / "cter"
     rules = cter_rules.load(folder / "lexicon", strict=stamp.get("rules") == "strict")
     compounds = rules.read_compounds(folder / f"{subset}.compound")
-    wrong = [bool(rules.judge(line)) for line in cter.align(log.sources, compounds, log.hypotheses)]
-    groups = [wrong[i : i + cter.GROUP] for i in range(0, len(wrong), cter.GROUP)]
+    groups = rules.wrong(log.sources, compounds, log.hypotheses)
     aggregate = "aggregate" in score.name
-    values = [float(any(g)) if aggregate else sum(g) / cter.GROUP for g in groups]
+    values = [float(any(g)) if aggregate else sum(g) / len(g) for g in groups]
     return _checked(run, score, log.sources, values)
 
 
@@ -122,20 +122,10 @@ READERS = {EXACT: _exact, COGS: _cogs, CTER: _cter, BLEU: _bleu, CHRF: _bleu}
 def _references(run: Run, log: generate_log.Generation, stamp: dict[str, str]) -> list[str]:
     name = stamp.get("ref", "log")
     if name != "log":
-        return _lines(run.data / "raw" / name, len(log.sources))
+        return read_lines(run.data / "raw" / name, len(log.sources))
     if not log.targets:
         raise NoOutcomes(f"the log of {run.path} has no references")
     return log.targets
-
-
-def _lines(path: Path, n: int) -> list[str]:
-    try:
-        lines = path.read_text(encoding="utf-8").removesuffix("\n").split("\n")
-    except OSError as error:
-        raise NoOutcomes(f"{path}: {error.strerror}") from None
-    if len(lines) != n:
-        raise NoOutcomes(f"{path} has {len(lines)} lines, but the log has {n} sentences")
-    return lines
 
 
 def _checked(run: Run, score: ScoreName, sources: Sequence[str], values: list[float]) -> Outcomes:

@@ -13,6 +13,8 @@ from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from compgen.text import read_lines as lines_of
+
 MODIFIERS = {"mod0": "he liked", "mod1": "at the store", "mod2": "on the floor"}
 ATOMS = {
     "P": "about around before behind except for from inside like near on to toward towards under "
@@ -104,12 +106,9 @@ def read_lines(path: Path | str) -> list[str]:
         CTERError: if the file cannot be read.
     """
     try:
-        text = Path(path).read_text(encoding="utf-8")
-    except OSError as error:
-        raise CTERError(f"{path}: {error.strerror}") from None
-    except UnicodeDecodeError as error:
-        raise CTERError(f"{path}: not UTF-8 text ({error.reason})") from None
-    return text.removesuffix("\n").split("\n") if text else []
+        return lines_of(path)
+    except ValueError as error:
+        raise CTERError(str(error)) from None
 
 
 def fingerprint(lexicon: Lexicon) -> str:

@@ -68,6 +68,21 @@ class Rules:
             return lambda i: lines[i].compound
         return lambda i: i // cter.GROUP
 
+    def wrong(
+        self, sources: Sequence[str], compounds: Sequence[str], hypotheses: Sequence[str]
+    ) -> list[list[bool]]:
+        """Which lines are wrong, in groups of those that share a compound.
+
+        Raises:
+            CTERError: as :func:`cter.align`.
+        """
+        lines = cter.align(sources, compounds, hypotheses, self.parse)
+        group_of = self.group_of(lines)
+        groups: dict[Hashable, list[bool]] = {}
+        for i, line in enumerate(lines):
+            groups.setdefault(group_of(i), []).append(bool(self.judge(line)))
+        return list(groups.values())
+
     def explain(self, line: Line, fault: str) -> str:
         """A fault in words: the atom, and the part of the translation from it to the noun.
 

@@ -42,7 +42,7 @@ def read_classes(path: str, dictionary: Any) -> Tensor:
     classes = torch.full((len(dictionary),), NONE)
     names: dict[str, int] = {}
     for number, line in enumerate(read_lines(path), 1):
-        word, tab, name = line.rstrip("\r").partition("\t")
+        word, tab, name = line.partition("\t")
         if not (word and tab and name):
             raise ValueError(f"{path}, line {number}: not a word, a tab and its class")
         if word in dictionary:

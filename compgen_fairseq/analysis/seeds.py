@@ -46,8 +46,7 @@ def run(args: argparse.Namespace) -> list[Path]:
     """Read the runs and write the picture and the numbers.
 
     Raises:
-        ValueError: if no method has the score.
-        ValueError: if the runs cannot stand side by side.
+        ValueError: if no method has the score, or the runs cannot stand side by side.
     """
     found = report_of(args.runs, args.allow_differences)
     score, summaries = summaries_of(found, args.score, args.checkpoint)

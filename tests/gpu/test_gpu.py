@@ -43,14 +43,19 @@ QUANTIZED = ("sal", "srl")
 
 
 @pytest.fixture
-def train(run, plugin, tiny_data):
+def on_gpu(plugin):
+    """The plugin's flags without ``--cpu``."""
+    return [flag for flag in plugin if flag != "--cpu" or not CUDA]
+
+
+@pytest.fixture
+def train(run, on_gpu, tiny_data):
     """``train(name, folder, updates, *flags)`` trains a model on the GPU; what it printed."""
-    device = [flag for flag in plugin if flag != "--cpu" or not CUDA]
 
     def train(name, folder, updates, *flags):
         return run(
             "fairseq_cli.train",
-            *(tiny_data, *device, "--task", "compgen_translation", *MODELS[name]),
+            *(tiny_data, *on_gpu, "--task", "compgen_translation", *MODELS[name]),
             *("--optimizer", "adam", "--lr", 0.001, "--max-tokens", 200, "--seed", 1),
             *("--max-update", updates, "--save-dir", folder, "--log-interval", 1, *flags),
         )
@@ -99,15 +104,14 @@ def test_resuming_goes_on(name, train, tmp_path):
 
 
 @pytest.mark.parametrize("name", MODELS)
-def test_generation_equals_the_cpus(name, train, run, plugin, tiny_data, tmp_path):
+def test_generation_equals_the_cpus(name, train, run, plugin, on_gpu, tiny_data, tmp_path):
     train(name, tmp_path, 60)
     flags = [tiny_data, "--path", tmp_path / "checkpoint_last.pt", "--beam", 5]
-    gpu = [flag for flag in plugin if flag != "--cpu" or not CUDA]
     ours, theirs = (
         re.findall(
             r"^H-(\d+)\t([-\d.]+)\t(.*)$", run("fairseq_cli.generate", *flags, *device), re.M
         )
-        for device in (gpu, plugin)
+        for device in (on_gpu, plugin)
     )
     assert len(ours) == len(theirs) == 37
     same = sum(a[2] == b[2] for a, b in zip(ours, theirs, strict=True))
