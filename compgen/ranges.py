@@ -48,7 +48,7 @@ class Range:
 
 
 AT_LEAST_0, AT_LEAST_1 = Range(0), Range(1)
-SHARE = Range(0, 1, closed=True)
+SHARE, SHARE_ABOVE_0 = Range(0, 1, closed=True), Range(1e-9, 1, closed=True)
 RATE = Range(0, 1)  # of dropout, which leaves nothing at 1
 ABOVE_0 = Range(1e-9)
 SEED = Range(0, 2**32)  # what NumPy takes

@@ -5,7 +5,7 @@ from typing import Any, Optional
 
 from fairseq.dataclass import ChoiceEnum, FairseqDataclass
 
-from compgen.ranges import AT_LEAST_1, RATE, Range, check, ranges
+from compgen.ranges import AT_LEAST_1, RATE, SHARE_ABOVE_0, Range, check, ranges
 from compgen_fairseq.modules.vector_quantizer import SIMILARITIES
 from compgen_fairseq.options import option
 
@@ -18,6 +18,7 @@ from compgen_fairseq.options import option
     (AT_LEAST_1, ("encoder_predictor_layers", "decoder_predictor_layers")),
     (RATE, ("dropout", "attention_dropout", "activation_dropout")),
     (Range(2), ("source_codes", "target_codes")),
+    (SHARE_ABOVE_0, ("predictor_share",)),
 )
 @dataclass
 class SQTransformerConfig(FairseqDataclass):
@@ -60,6 +61,11 @@ class SQTransformerConfig(FairseqDataclass):
     )
     encoder_predictor_layers: int = option(3, "layers of the source side's p(z|context)")
     decoder_predictor_layers: int = option(6, "layers of the target side's p(z|context)")
+    predictor_share: float = option(
+        1.0,
+        "share of each training batch's sentences that p(z|context) is trained on, drawn anew for "
+        "either side; 1 as published, less is faster (docs/notes/speed.md)",
+    )
     sal_cross_attention: ChoiceEnum(["shared", "paper"]) = option(  # type: ignore[valid-type]
         "shared",
         "shared: the code stream queries the encoder's word stream once, for both residuals; "

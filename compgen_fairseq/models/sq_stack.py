@@ -48,6 +48,7 @@ class StreamStack(nn.Module):
         dim = cfg.encoder_embed_dim
         self.attention = cfg.attention
         self.mmi = cfg.mmi
+        self.predictor_share = cfg.predictor_share
         self.dropout = cfg.dropout
         self.embedding = embedding
         self.scale = math.sqrt(dim)
@@ -125,17 +126,23 @@ class StreamStack(nn.Module):
         Args:
             side: the side's tensors.
             x: the context ``(batch, len, dim)``.
-            mask: added to the predictor's attention scores.
+            mask: added to the predictor's attention scores, ``(batch, 1, 1 or len, len)``.
             where: the positions to predict from, ``(batch, len)``, bool.
             following: the index of the token that each position predicts, ``(batch, len)``; None
                 if each predicts its own.
             memory, memory_mask: the encoder's output ``(batch, src_len, dim)`` and its mask.
         """
         assert self.predictor is not None and self.quantizer is not None
-        side.prior = self.predictor(x, mask, where, self.quantizer.vectors(), memory, memory_mask)
         posterior = side.posterior
         if following is not None:
             posterior = posterior.gather(1, following.unsqueeze(-1).expand_as(posterior))
+        if self.training and self.predictor_share < 1:
+            drawn = torch.randperm(len(x), device=x.device)
+            drawn = drawn[: math.ceil(self.predictor_share * len(x))]
+            x, mask, where, posterior = x[drawn], mask[drawn], where[drawn], posterior[drawn]
+            if memory is not None and memory_mask is not None:
+                memory, memory_mask = memory[drawn], memory_mask[drawn]
+        side.prior = self.predictor(x, mask, where, self.quantizer.vectors(), memory, memory_mask)
         side.predicted = posterior[where]
 
     @torch.no_grad()

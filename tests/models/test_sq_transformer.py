@@ -292,6 +292,28 @@ def test_srl_predicts_the_next_source_code(left_pad_source):
     assert start == len(side.prior)
 
 
+@pytest.mark.parametrize("side", ["encoder", "decoder"])
+def test_predictors_are_trained_on_a_share_of_the_sentences(side):
+    """What they say of a sentence does not depend on the others; in evaluation all are there."""
+    model = build("srl", predictor_share=0.5, dropout=0.0)
+    net_input = batch(LENGTHS)["net_input"]
+
+    def rows() -> torch.Tensor:
+        structural = model(**net_input, structural=True)[1]["structural"]
+        outputs = structural.source if side == "encoder" else structural.target
+        return torch.cat([outputs.prior, outputs.predicted], dim=1)
+
+    every, seen = rows(), set()
+    model.train()
+    for _ in range(20):
+        some = rows()
+        same = torch.cdist(some, every).argmin(1)
+        torch.testing.assert_close(some, every[same], atol=1e-4, rtol=1e-4)
+        assert len(set(same.tolist())) == len(some) < len(every)
+        seen.update(same.tolist())
+    assert seen == set(range(len(every)))
+
+
 @pytest.mark.parametrize("mmi", ["brown", "tokens"])
 def test_the_prior_reads_codes_or_words(mmi):
     model = build("srl", mmi=mmi).train()
