@@ -4,11 +4,11 @@ import logging
 import os
 import random
 import subprocess
-import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
+from instant import instant
 
 os.environ.setdefault("OMP_NUM_THREADS", "1")  # before torch is imported: tiny models, busy cores
 
@@ -40,14 +40,15 @@ def run() -> Callable[..., str]:
     """``run("fairseq_cli.train", "data-bin", "--cpu", status=0)``: run a module as a command.
 
     Returns what it printed on both streams, after checking its exit status; other keywords
-    (``input=``, ``cwd=``) go to ``subprocess.run``.
+    (``input=``, ``cwd=``) go to ``subprocess.run``. ``python=sys.executable`` has a new Python
+    run it, which imports PyTorch and fairseq anew.
     """
 
-    def run(module: str, *args: object, status: int = 0, **kwargs: object) -> str:
-        path = os.pathsep.join(filter(None, [str(REPOSITORY), os.environ.get("PYTHONPATH")]))
+    def run(
+        module: str, *args: object, status: int = 0, python: str | None = None, **kwargs: object
+    ) -> str:
         done = subprocess.run(
-            [sys.executable, "-m", module, *map(str, args)],
-            env={**os.environ, "PYTHONPATH": path},
+            [python or f"{instant()}/python", "-m", module, *map(str, args)],
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
             text=True,

@@ -52,7 +52,7 @@ def run(flags: list[object], tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("run")
     best = ["--best-checkpoint-metric", "ppl_mix"]
     save = ["--save-dir", folder, "--max-epoch", 2]
-    assert status("train", *flags, *best, *save, log=folder / "log") == 0
+    assert status("train", *flags, *best, *save, "--log-file", folder / "log") == 0
     return folder
 
 
@@ -82,7 +82,7 @@ def test_the_plain_encoder_trains_and_validates(
     flags: list[object], data: Path, plugin: list[str], tmp_path: Path
 ) -> None:
     plain = ["--composition", "none", "--max-epoch", 1, "--save-dir", tmp_path]
-    assert status("train", *flags, *plain, log=tmp_path / "log") == 0
+    assert status("train", *flags, *plain, "--log-file", tmp_path / "log") == 0
     (valid,) = logged(tmp_path / "log", "valid")
     assert {"valid_ppl_cont", "valid_nsp_accuracy_cont"} <= valid.keys()
     assert not {"valid_ppl_comp", "valid_sparsity"} & valid.keys()

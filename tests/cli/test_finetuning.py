@@ -1,9 +1,7 @@
 """A small CAT model is pre-trained, fine-tuned and evaluated through the real commands."""
 
 import json
-import os
 import subprocess
-import sys
 from collections.abc import Callable
 from pathlib import Path
 
@@ -12,14 +10,15 @@ import sentence_files
 import torch
 from fairseq.checkpoint_utils import load_checkpoint_to_cpu
 from fairseq_commands import status
+from instant import instant
 from omegaconf import OmegaConf
+from recipes import EXAMPLES, script
 
 import compgen_fairseq  # noqa: F401
 from compgen.data import bird, paws, pretraining, sst2, sts_b
 from compgen_cli import predict, similarity
 from compgen_fairseq.analysis.similarity import correlations, load
 
-EXAMPLES = Path(__file__).resolve().parents[2] / "examples"
 REPRESENTATIONS = ("cont", "comp", "mix")
 WIDTHS = {"layers": 2, "embed-dim": 16, "ffn-embed-dim": 32, "attention-heads": 2}
 SIZES = [f"--encoder-{name}={size}" for name, size in WIDTHS.items()]
@@ -177,27 +176,15 @@ def test_a_trained_backbone_changes_and_classes_are_counted(
 
 
 def test_recipe_resumes_and_evaluates(pretrained, data, tmp_path):
-    def script(name: str, *args: object, status: int = 0, **variables: str) -> str:
-        path = os.pathsep.join([str(Path(sys.executable).parent), os.environ["PATH"]])
-        done = subprocess.run(
-            ["bash", str(EXAMPLES / "cat" / name), *map(str, args)],
-            env={**os.environ, "PATH": path, **variables},
-            stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT,
-            text=True,
-        )
-        assert done.returncode == status, done.stdout
-        return done.stdout
-
     save = tmp_path / "cont.1"
     chosen = {"PRETRAINED": str(pretrained), "REPRESENTATION": "cont", "BATCH": "10"}
-    log = script("finetune.sh", data / "sst2", save, **chosen, EPOCHS="1")
+    log = script("cat/finetune.sh", data / "sst2", save, **chosen, EPOCHS="1")
     assert f"loading pretrained model from {pretrained}" in log
     assert "num_updates 5" in log and "accuracy" in log
-    again = script("finetune.sh", data / "sst2", save, **chosen, EPOCHS="1", UPDATES="7")
+    again = script("cat/finetune.sh", data / "sst2", save, **chosen, EPOCHS="1", UPDATES="7")
     assert "loading pretrained model" not in again and "num_updates 7" in again
     assert "best_accuracy" in again
-    said = script("evaluate.sh", data / "sst2", save)
+    said = script("cat/evaluate.sh", data / "sst2", save)
     assert said.count("accuracy of 1 ") == 2
     scored = json.loads((save / "test.best.json").read_text())
     lines = (save / "test.best.tsv").read_text().splitlines()
@@ -208,11 +195,13 @@ def test_recipe_resumes_and_evaluates(pretrained, data, tmp_path):
         ({"PRETRAINED": "/nowhere"}, "PRETRAINED=/nowhere is no file"),
         ({"REPRESENTATION": "all"}, "REPRESENTATION=all is none of"),
     ):
-        out = script("finetune.sh", data / "sst2", tmp_path / "x", status=2, **chosen | variables)
+        out = script(
+            "cat/finetune.sh", data / "sst2", tmp_path / "x", status=2, **chosen | variables
+        )
         assert message in out and out.count("\n") == 1
-    out = script("finetune.sh", data / "bird", tmp_path / "x", status=2, **chosen)
+    out = script("cat/finetune.sh", data / "bird", tmp_path / "x", status=2, **chosen)
     assert "has nothing to train on" in out
-    assert "finetune.sh comes first" in script("evaluate.sh", data / "sst2", tmp_path, status=1)
+    assert "finetune.sh comes first" in script("cat/evaluate.sh", data / "sst2", tmp_path, status=1)
 
 
 @pytest.mark.parametrize("option", ["codes", "composition"])
@@ -222,8 +211,8 @@ def test_a_checkpoint_adds_no_flags(option, value, pretrained, tmp_path, run):
     options = OmegaConf.to_container(state["cfg"], resolve=True, enum_to_str=True)
     options["model"][option] = value
     torch.save({**state, "cfg": options}, tmp_path / "changed.pt")
-    script = [sys.executable, EXAMPLES / "cat" / "sizes.py", tmp_path / "changed.pt"]
-    done = subprocess.run(script, capture_output=True, text=True)
+    sizes = [f"{instant()}/python", EXAMPLES / "cat" / "sizes.py", tmp_path / "changed.pt"]
+    done = subprocess.run(sizes, capture_output=True, text=True)
     assert done.returncode == 1 and done.stdout == ""
     assert f"its option {option} is {value!r}; train the model again" in done.stderr
 

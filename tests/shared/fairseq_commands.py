@@ -1,20 +1,14 @@
-"""fairseq's commands as processes that start at once, on one worker or on two."""
+"""fairseq's commands, on one worker or on two, and the checkpoints they leave."""
 
-import multiprocessing
-import os
 import socket
-from multiprocessing.process import BaseProcess
+import subprocess
 from pathlib import Path
-from unittest import mock
 
 import torch
 from fairseq.checkpoint_utils import load_checkpoint_to_cpu
+from instant import instant
 
 import compgen_fairseq  # noqa: F401 (checkpoints load with it)
-
-# a server that has imported fairseq
-PROCESSES = multiprocessing.get_context("forkserver")
-PROCESSES.set_forkserver_preload(["fairseq_cli.train", "fairseq_cli.generate"])
 
 
 def every_worker_saves(folder: Path) -> Path:
@@ -29,27 +23,14 @@ def every_worker_saves(folder: Path) -> Path:
     return user_dir
 
 
-def start(module: str, *flags: object, log: Path | None = None) -> BaseProcess:
-    """Start ``fairseq-MODULE``; it writes to a file, if one is named."""
-    with mock.patch("sys.argv", [f"fairseq-{module}", *map(str, flags)]):
-        process = PROCESSES.Process(target=_main, args=(module, log))
-        process.start()
-    return process
+def start(module: str, *flags: object) -> subprocess.Popen[bytes]:
+    """Start ``fairseq-MODULE``."""
+    return subprocess.Popen([f"{instant()}/fairseq-{module}", *map(str, flags)])
 
 
-def _main(module: str, log: Path | None) -> None:
-    if log is not None:
-        file = os.open(log, os.O_CREAT | os.O_WRONLY)
-        os.dup2(file, 1)
-        os.dup2(file, 2)
-    __import__(f"fairseq_cli.{module}", fromlist=["cli_main"]).cli_main()
-
-
-def status(module: str, *flags: object, log: Path | None = None) -> int | None:
+def status(module: str, *flags: object) -> int:
     """The exit status of ``fairseq-MODULE``; -9 if it was killed."""
-    process = start(module, *flags, log=log)
-    process.join()
-    return process.exitcode
+    return start(module, *flags).wait()
 
 
 def start_workers(number: int, *flags: object, own: list[list[object]] | None = None) -> list:
@@ -71,11 +52,9 @@ def start_workers(number: int, *flags: object, own: list[list[object]] | None = 
     return workers
 
 
-def statuses(workers: list) -> list[int | None]:
+def statuses(workers: list) -> list[int]:
     """The exit statuses of workers, once all have ended."""
-    for worker in workers:
-        worker.join()
-    return [worker.exitcode for worker in workers]
+    return [worker.wait() for worker in workers]
 
 
 def load(path: Path) -> dict:

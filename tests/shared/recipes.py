@@ -3,9 +3,10 @@
 import json
 import os
 import subprocess
-import sys
 from collections.abc import Callable
 from pathlib import Path
+
+from instant import instant
 
 EXAMPLES = Path(__file__).resolve().parents[2] / "examples"
 TINY = [
@@ -21,8 +22,8 @@ LEXICON = {"the": "", "dog": "狗", "small": "小", "on": "", "farm": "农场", 
 def script(
     name: str, *args: object, status: int = 0, cwd: Path | None = None, **variables: str
 ) -> str:
-    """Run a script of ``examples/``; what it printed."""
-    path = os.pathsep.join([str(Path(sys.executable).parent), os.environ["PATH"]])
+    """Run a script of ``examples/``, whose Python starts at once; what it printed."""
+    path = os.pathsep.join([instant(), os.environ["PATH"]])
     done = subprocess.run(
         ["bash", str(EXAMPLES / name), *map(str, args)],
         env={**os.environ, "PATH": path, **variables},
