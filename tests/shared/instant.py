@@ -115,7 +115,10 @@ def accept(connection: socket.socket) -> list[str]:
     os.chdir(call["folder"])
     os.environ.clear()
     os.environ.update(call["variables"])
-    sys.stdout.reconfigure(line_buffering="PYTHONUNBUFFERED" in os.environ)  # type: ignore
+    lines = 1 if "PYTHONUNBUFFERED" in os.environ else -1
+    sys.stdin = open(0, closefd=False)  # noqa: SIM115
+    sys.stdout = open(1, "w", lines, closefd=False)  # noqa: SIM115
+    sys.stderr = open(2, "w", 1, errors="backslashreplace", closefd=False)  # noqa: SIM115
     sys.path[1:1] = filter(None, os.environ.get("PYTHONPATH", "").split(os.pathsep))
     return call["words"]
 
