@@ -45,12 +45,12 @@ ARCHITECTURES = [*TRANSLATORS, "cat"]
 KINDS = ("sal", "source-and-target", "cat")
 
 DEADLY = """
-import os, signal
+import functools, os, signal
 from fairseq.file_io import PathManager
 from fairseq.trainer import Trainer
 import compgen_fairseq
 
-step, copy = Trainer.train_step, PathManager.copy.__wrapped__
+step = Trainer.train_step
 
 def train_step(self, *args):
     if self.get_num_updates() == {moment!r}:
@@ -65,7 +65,7 @@ def copy_half(source, target, overwrite):
 Trainer.train_step = train_step
 if {moment!r} == "copying":
     from compgen_fairseq import compat
-    PathManager.copy = staticmethod(compat._then_renamed(copy_half))
+    PathManager.copy = functools.partial(compat.copy_whole_checkpoints, copy_half)
 """
 
 

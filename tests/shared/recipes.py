@@ -14,6 +14,7 @@ TINY = [
     *("--encoder-ffn-embed-dim=16", "--decoder-ffn-embed-dim=16", "--max-tokens=200"),
     *("--encoder-attention-heads=2", "--decoder-attention-heads=2"),
     *("--encoder-predictor-layers=1", "--decoder-predictor-layers=1", "--log-interval=5"),
+    "--max-target-positions=16",  # for who has learned nothing decodes until then
 ]
 COMPOUNDS = ["the dog", "the small dog", "on the farm", "took the dog"]
 LEXICON = {"the": "", "dog": "狗", "small": "小", "on": "", "farm": "农场", "took": "带/拿"}
