@@ -78,8 +78,14 @@ def tiny_sizes() -> list[str]:
 
 @pytest.fixture(scope="session")
 def tiny_training() -> list[str]:
-    """Flags under which a tiny model learns some of the tiny data within a few epochs."""
-    return ["--optimizer=adam", "--lr=0.01", "--max-tokens=200", "--seed=1"]
+    """Flags under which a tiny model learns some of the tiny data within a few epochs.
+
+    Targets have 8 tokens; before it has learned to end them, a model decodes the longest it may.
+    """
+    return [
+        *("--optimizer=adam", "--lr=0.01", "--max-tokens=200", "--seed=1"),
+        "--max-target-positions=12",
+    ]
 
 
 @pytest.fixture(scope="session")

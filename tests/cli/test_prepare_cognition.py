@@ -6,6 +6,7 @@ import os
 import random
 import shutil
 import signal
+import sys
 from pathlib import Path
 
 import pytest
@@ -131,7 +132,7 @@ def test_killed_run_is_finished_by_the_next(
         "os.kill(os.getppid(), signal.SIGKILL)\n"
     )
     dest = tmp_path / "new" / "cognition"
-    killed = run(dest, *arguments, PYTHONPATH=str(killer.parent))
+    killed = run(dest, *arguments, PYTHONPATH=str(killer.parent), PYTHON=sys.executable)
     assert killed.returncode == -signal.SIGKILL
     work = dest.parent / ".cognition.preparing"
     assert list(dest.parent.iterdir()) == [work]

@@ -2,6 +2,7 @@
 
 import json
 import os
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -69,7 +70,8 @@ def test_fairseq_reads_it_back(prepared: Path) -> None:
 def test_same_settings_same_bytes(prepared: Path, tmp_path: Path) -> None:
     again = tmp_path / "again"
     again.mkdir()  # an empty folder counts as not there
-    assert run("jump_around_right", "--seed=1", f"{again}/").returncode == 0
+    done = run("jump_around_right", "--seed=1", f"{again}/", PYTHON=sys.executable)
+    assert done.returncode == 0
     assert contents(again) == contents(prepared)
 
 

@@ -41,7 +41,7 @@ def instant() -> str:
         listener.bind(str(folder / "socket"))
         listener.listen(64)
         instant.server = subprocess.Popen(  # type: ignore[attr-defined]
-            [sys.executable, here, str(listener.fileno())],
+            [sys.executable, here, str(listener.fileno()), folder / "python"],
             env={**os.environ, "PYTHONPATH": str(here.parents[2])},
             stdin=subprocess.PIPE,  # its end tells the server that pytest has ended
             stdout=subprocess.DEVNULL,
@@ -112,6 +112,7 @@ def accept(connection: socket.socket) -> list[str]:
         os.dup2(stream, number)
         os.close(stream)
     call = json.loads(message)
+    sys.executable = sys.argv[2]
     os.chdir(call["folder"])
     os.environ.clear()
     os.environ.update(call["variables"])

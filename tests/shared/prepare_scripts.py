@@ -2,22 +2,23 @@
 
 import os
 import subprocess
-import sys
 from collections.abc import Callable
 from pathlib import Path
+
+from instant import instant
 
 SCRIPTS = Path(__file__).parents[2] / "prepare"
 
 
 def runner(name: str) -> Callable[..., subprocess.CompletedProcess[str]]:
     """``runner("cogs")(DEST, ...)`` runs prepare/cogs.sh without ``COMPGEN_DATA``; keywords are
-    variables of its environment."""
+    variables of its environment. ``PYTHON=sys.executable`` has it run in a new Python."""
 
     def run(*arguments: object, **environment: str) -> subprocess.CompletedProcess[str]:
         env = {key: value for key, value in os.environ.items() if key != "COMPGEN_DATA"}
         return subprocess.run(
             [str(SCRIPTS / f"{name}.sh"), *map(str, arguments)],
-            env={**env, "PYTHON": sys.executable, **environment},
+            env={**env, "PYTHON": f"{instant()}/python", **environment},
             capture_output=True,
             text=True,
             check=False,
