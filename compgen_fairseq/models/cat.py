@@ -25,7 +25,6 @@ from compgen_fairseq.models.cat_transformer import REPRESENTATIONS
 from compgen_fairseq.models.known_dictionary import know_dictionaries
 from compgen_fairseq.modules.cat_layer import CATLayer
 from compgen_fairseq.modules.composition_outputs import CompositionOutputs
-from compgen_fairseq.modules.primitive_composition import SCORES
 from compgen_fairseq.options import option, register_preset, take
 
 logger = logging.getLogger(__name__)
@@ -54,9 +53,6 @@ class CATConfig(FairseqDataclass):
         "codebook",
         "codebook: every layer composes its states from codes and mixes both; none: the plain "
         "encoder of the same size, BERT",
-    )
-    composition_score: ChoiceEnum(list(SCORES)) = option(  # type: ignore[valid-type]
-        "cosine", "how well a code fits a state: cosine similarity or scaled dot product"
     )
     detach_query: bool = option(
         False, "no gradient reaches a state through the weights of its codes"
@@ -115,7 +111,7 @@ class CATEncoder(TransformerEncoderBase):
     def __init__(self, cfg: CATConfig, dictionary: Dictionary, sememes: int):
         self._codebooks = iter([cfg.codes] * (cfg.encoder_layers - 1) + [sememes])
         self.plain = cfg.composition == "none"
-        self.score, self.detach_query = cfg.composition_score, cfg.detach_query
+        self.detach_query = cfg.detach_query
         dim = cfg.encoder_embed_dim
         super().__init__(
             cfg.transformer(), dictionary, nn.Embedding(len(dictionary), dim, dictionary.pad())
@@ -133,7 +129,7 @@ class CATEncoder(TransformerEncoderBase):
         """A plain layer, or one with a codebook of its own."""
         if self.plain:
             return TransformerEncoderLayerBase(cfg)
-        return CATLayer(cfg, next(self._codebooks), self.score, self.detach_query)
+        return CATLayer(cfg, next(self._codebooks), self.detach_query)
 
     def segments(self, src_tokens: Tensor) -> Tensor:
         """0 up to the first ``</s>``, then 1; ``(B, T)``."""

@@ -25,7 +25,6 @@ from compgen.ranges import Range, check, ranges
 from compgen_fairseq.models.known_dictionary import know_dictionaries
 from compgen_fairseq.modules.cat_layer import CATLayer
 from compgen_fairseq.modules.composition_outputs import CompositionOutputs
-from compgen_fairseq.modules.primitive_composition import SCORES
 from compgen_fairseq.options import option, register_preset, take
 
 REPRESENTATIONS = ("cont", "comp", "mix")
@@ -37,9 +36,6 @@ class CompositionConfig(FairseqDataclass):
     """Options of ``--arch cat_transformer``, on top of those of ``--arch transformer``."""
 
     codes: int = option(1000, "size of every encoder layer's codebook")
-    composition_score: ChoiceEnum(list(SCORES)) = option(  # type: ignore[valid-type]
-        "cosine", "how well a code fits a state: cosine similarity or scaled dot product"
-    )
     detach_query: bool = option(
         False, "no gradient reaches a state through the weights of its codes"
     )
@@ -103,7 +99,7 @@ class CATEncoder(TransformerEncoderBase):
     def build_encoder_layer(self, cfg: TransformerConfig) -> CATLayer:
         """A layer with a codebook of its own."""
         own = self.composition
-        return CATLayer(cfg, own.codes, own.composition_score, own.detach_query)
+        return CATLayer(cfg, own.codes, own.detach_query)
 
     def forward(
         self,

@@ -22,19 +22,12 @@ class CATLayer(TransformerEncoderLayerBase):
     Args:
         cfg: fairseq's configuration of the Transformer.
         num_codes: number K of codes.
-        score: the scoring function of :class:`PrimitiveComposition`.
-        detach_query: see there.
+        detach_query: as for :class:`PrimitiveComposition`.
     """
 
-    def __init__(
-        self,
-        cfg: TransformerConfig,
-        num_codes: int,
-        score: str = "cosine",
-        detach_query: bool = False,
-    ):
+    def __init__(self, cfg: TransformerConfig, num_codes: int, detach_query: bool = False):
         super().__init__(cfg)
-        self.composition = PrimitiveComposition(self.embed_dim, num_codes, score, detach_query)
+        self.composition = PrimitiveComposition(self.embed_dim, num_codes, detach_query)
         heads = cfg.encoder.attention_heads
         self.enhancement = RepresentationEnhancement(
             self.embed_dim, (heads + 1) // 2, self.embed_dim // heads, cfg.dropout

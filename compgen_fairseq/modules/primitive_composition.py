@@ -9,11 +9,9 @@ import torch.nn as nn
 import torch.nn.functional as F
 from torch import Tensor
 
-SCORES = ("cosine", "dot")
-
 
 class PrimitiveComposition(nn.Module):
-    """``O = RMSNorm(ReLU(f(h W_Q, e W_K)))``, ``h_comp = O (e W_V)`` (equation 2).
+    """``O = RMSNorm(ReLU(cos(h W_Q, e W_K)))``, ``h_comp = O (e W_V)`` (equation 2).
 
     The RMSNorm runs over the codes and has no gain. So the weights are never negative, their mean
     square is 1, and their mean says how many codes share it: 1 for all alike, ``K ** -0.5`` for a
@@ -26,26 +24,20 @@ class PrimitiveComposition(nn.Module):
     Args:
         embed_dim: width D of a state and of a code.
         num_codes: number K of codes.
-        score: f, ``"cosine"`` or ``"dot"`` (divided by ``sqrt(D)``).
         detach_query: no gradient reaches ``h`` through the weights of its codes, so that what a
             loss asks of ``O`` or ``h_comp`` moves the codes alone.
 
     Raises:
-        ValueError: on a bad number of codes or score.
+        ValueError: on a bad number of codes.
     """
 
     #: added to the scores' mean square: a word whose best scores are below 1e-3 fades out
     EPS = 1e-6
 
-    def __init__(
-        self, embed_dim: int, num_codes: int, score: str = "cosine", detach_query: bool = False
-    ):
+    def __init__(self, embed_dim: int, num_codes: int, detach_query: bool = False):
         super().__init__()
         if num_codes < 2:
             raise ValueError(f"a codebook needs at least 2 codes, not {num_codes}")
-        if score not in SCORES:
-            raise ValueError(f"the score is one of {', '.join(SCORES)}, not {score!r}")
-        self.score = score
         self.detach_query = detach_query
         self.query_proj = nn.Linear(embed_dim, embed_dim, bias=False)
         self.key_proj = nn.Linear(embed_dim, embed_dim, bias=False)
@@ -79,7 +71,6 @@ class PrimitiveComposition(nn.Module):
         if self.detach_query:
             h_cont = h_cont.detach()
         keys = self.key_proj(self.codebook)
-        if self.score == "cosine":
-            keys = F.normalize(keys.float(), dim=-1).type_as(keys)
+        keys = F.normalize(keys.float(), dim=-1).type_as(keys)
         readers = (keys @ self.query_proj.weight) * keys.size(-1) ** -0.5
         return F.linear(h_cont, readers)

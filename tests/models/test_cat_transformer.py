@@ -106,7 +106,6 @@ def test_presets(arch, layers, dim, ffn, heads, codes):
     ("options", "message"),
     [
         ({"codes": 1}, "--codes must be at least 2, not 1"),
-        ({"composition_score": "l2"}, "score is one of cosine, dot, not 'l2'"),
         ({"representation": "all"}, "--representation is one of cont, comp, mix, not all"),
         ({"encoder_normalize_before": True}, "can't take --encoder-normalize-before"),
         ({"encoder_layerdrop": 0.1}, "can't take --encoder-layerdrop"),

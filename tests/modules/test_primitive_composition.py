@@ -4,14 +4,14 @@ import pytest
 import torch
 import torch.nn.functional as F
 
-from compgen_fairseq.modules.primitive_composition import SCORES, PrimitiveComposition
+from compgen_fairseq.modules.primitive_composition import PrimitiveComposition
 
 CODES = torch.tensor([[3.0, 0.0], [0.0, 0.5], [-1.0, 0.0], [0.0, -2.0]])
 
 
-def with_identities(score: str) -> PrimitiveComposition:
+def with_identities() -> PrimitiveComposition:
     """Two dimensions, four codes along the axes; W_Q and W_K are identities, W_V doubles."""
-    made = PrimitiveComposition(2, 4, score)
+    made = PrimitiveComposition(2, 4)
     with torch.no_grad():
         for proj, factor in ((made.query_proj, 1), (made.key_proj, 1), (made.value_proj, 2)):
             proj.weight.copy_(factor * torch.eye(2))
@@ -22,7 +22,7 @@ def with_identities(score: str) -> PrimitiveComposition:
 def test_cosine_by_hand():
     # cosines of (1, -1): 1, -1, -1, 1 over sqrt 2. ReLU leaves two equal ones of four: a mean
     # square of 1 makes them sqrt 2. Codes 0 and 3, doubled: (6, 0) + (0, -4).
-    comp, attention = with_identities("cosine")(torch.tensor([[1.0, -1.0], [0.0, 2.0]]))
+    comp, attention = with_identities()(torch.tensor([[1.0, -1.0], [0.0, 2.0]]))
     root = 2**0.5
     expected = torch.tensor([[root, 0.0, 0.0, root], [0.0, 2.0, 0.0, 0.0]])
     torch.testing.assert_close(attention, expected, rtol=1e-4, atol=0)
@@ -30,23 +30,11 @@ def test_cosine_by_hand():
     torch.testing.assert_close(comp, expected, rtol=1e-4, atol=0)
 
 
-def test_dot_by_hand():
-    # products of (1, -1): 3, -1/2, -1, 2 -> 3 and 2, whose mean square over 4 codes is 13/4
-    _, attention = with_identities("dot")(torch.tensor([1.0, -1.0]))
-    expected = torch.tensor([3.0, 0.0, 0.0, 2.0]) / (13 / 4) ** 0.5
-    torch.testing.assert_close(attention, expected, rtol=1e-4, atol=0)
-
-
-@pytest.mark.parametrize("score", SCORES)
-def test_equation_2_as_it_is_written(score):
+def test_equation_2_as_it_is_written():
     torch.manual_seed(1)
-    made, h = PrimitiveComposition(8, 20, score), torch.randn(3, 5, 8)
+    made, h = PrimitiveComposition(8, 20), torch.randn(3, 5, 8)
     query, keys = made.query_proj(h), made.key_proj(made.codebook)
-    if score == "cosine":
-        scores = F.cosine_similarity(query.unsqueeze(-2), keys, dim=-1)
-    else:
-        scores = query @ keys.t() / 8**0.5
-    rectified = scores.relu()
+    rectified = F.cosine_similarity(query.unsqueeze(-2), keys, dim=-1).relu()
     attention = rectified / rectified.square().mean(-1, keepdim=True).sqrt()
     comp, found = made(h)
     torch.testing.assert_close(found, attention, rtol=1e-3, atol=1e-5)
@@ -56,10 +44,9 @@ def test_equation_2_as_it_is_written(score):
     assert found.eq(0).any() and found.ge(0).all()
 
 
-@pytest.mark.parametrize("score", SCORES)
-def test_a_detached_query_leaves_the_state_alone_and_still_learns(score):
+def test_a_detached_query_leaves_the_state_alone_and_still_learns():
     torch.manual_seed(1)
-    made = PrimitiveComposition(8, 20, score, detach_query=True)
+    made = PrimitiveComposition(8, 20, detach_query=True)
     h = torch.randn(5, 8, requires_grad=True)
     comp, attention = made(h)
     (comp.square().sum() + attention.sum() + made.scores(h).square().sum()).backward()
@@ -68,7 +55,7 @@ def test_a_detached_query_leaves_the_state_alone_and_still_learns(score):
 
 
 def test_a_state_that_no_code_fits_is_composed_of_nothing():
-    made = with_identities("dot")
+    made = with_identities()
     with torch.no_grad():
         made.codebook[2:] = 0.0
     h = torch.tensor([-1.0, -1.0], requires_grad=True)
@@ -78,12 +65,11 @@ def test_a_state_that_no_code_fits_is_composed_of_nothing():
     assert h.grad.isfinite().all()
 
 
-@pytest.mark.parametrize("score", SCORES)
 @pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16])
-def test_half_precision_does_not_overflow(score, dtype):
+def test_half_precision_does_not_overflow(dtype):
     """Scores whose squares are beyond float16: the norm is taken in float32."""
     torch.manual_seed(1)
-    made, h = PrimitiveComposition(64, 300, score), 60 * torch.randn(4, 64)
+    made, h = PrimitiveComposition(64, 300), 60 * torch.randn(4, 64)
     with torch.no_grad():
         made.codebook.mul_(20)
     expected = [part.float() for part in made(h)]
@@ -107,8 +93,6 @@ def test_at_first_states_are_as_large_as_before_and_every_parameter_learns(num_c
     assert all(parameter.grad.ne(0).any() for parameter in made.parameters())
 
 
-def test_errors_name_the_value():
+def test_a_codebook_of_one_code_is_refused():
     with pytest.raises(ValueError, match="at least 2 codes, not 1"):
         PrimitiveComposition(8, 1)
-    with pytest.raises(ValueError, match="cosine, dot, not 'cos'"):
-        PrimitiveComposition(8, 4, "cos")
