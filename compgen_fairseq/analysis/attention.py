@@ -11,7 +11,7 @@ from fairseq import utils
 from torch import Tensor
 
 from compgen.ranges import AT_LEAST_0, AT_LEAST_1, SEED
-from compgen_fairseq.analysis import agreement, checkpoint, figure, heatmaps
+from compgen_fairseq.analysis import agreement, checkpoint, heatmaps, plotting
 from compgen_fairseq.analysis.agreement import DEFINITIONS, Agreement
 from compgen_fairseq.analysis.attention_maps import SIDES, START, attention_maps, translator
 from compgen_fairseq.analysis.checkpoint import Loaded
@@ -22,8 +22,8 @@ from compgen_fairseq.analysis.pairs import (
     read_pairs,
     write_pairs,
 )
-from compgen_fairseq.analysis.tables import write_csv, write_json
 from compgen_fairseq.analysis.vocabulary import index, quantizer_of, type_codes
+from compgen_fairseq.analysis.writing import write_csv, write_json
 
 BATCH = 64  # pairs
 MOST_WORDS = 200  # in a picture
@@ -125,7 +125,7 @@ def run(args: argparse.Namespace) -> list[Path]:
             files.append(write_pairs(out / "pairs.tsv", pairs, _text(loaded, data)))
     for side, drawing in drawings.items():
         if drawing is not None:
-            files += figure.save(drawing, out, f"attention-{side}")
+            files += plotting.save(drawing, out, f"attention-{side}")
     described = [_described(loaded, *drawn) for drawn in zip(examples, maps, strict=True)]
     return [*files, write_json(out / "maps.json", described)]
 

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from compgen.ranges import AT_LEAST_1, SEED
-from compgen_fairseq.analysis import checkpoint, figure, tables, vocabulary
+from compgen_fairseq.analysis import checkpoint, plotting, vocabulary, writing
 from compgen_fairseq.analysis.tags import read_tags, scan_tags
 
 FOLDS = 10
@@ -38,7 +38,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> list[Path]:
     """Write ``codes_SIDE`` as PNG, PDF, CSV and JSON."""
-    figure.new()  # says at once whether matplotlib is missing
+    plotting.new()  # says at once whether matplotlib is missing
     loaded = checkpoint.load(args.checkpoint, args.data, args.cpu)
     codes = vocabulary.type_codes(loaded, args.side)
     codebook = vocabulary.quantizer_of(loaded, args.side).codebook().detach().cpu().numpy()
@@ -91,9 +91,9 @@ def run(args: argparse.Namespace) -> list[Path]:
     picture = draw(rows, words, codes, counts, tags, title, args.top_words)
     stem = Path(args.out) / f"codes_{args.side}"
     return [
-        *figure.save(picture, stem.parent, stem.name),
-        tables.write_csv(stem.with_suffix(".csv"), rows),
-        tables.write_json(stem.with_suffix(".json"), summary),
+        *plotting.save(picture, stem.parent, stem.name),
+        writing.write_csv(stem.with_suffix(".csv"), rows),
+        writing.write_json(stem.with_suffix(".json"), summary),
     ]
 
 
@@ -199,7 +199,7 @@ def draw(
     """The picture: a bar per code, the most used on top, divided by tags, beside its words."""
     order = sorted(range(len(rows)), key=lambda code: -rows[code]["tokens"])
     height = {code: place for place, code in enumerate(order)}
-    picture = figure.new(7.5, 1.2 + 0.22 * len(rows))
+    picture = plotting.new(7.5, 1.2 + 0.22 * len(rows))
     axes = picture.add_subplot()
     by_tag: Counter[str] = Counter()
     for word, number in zip(words, counts.tolist(), strict=True):
@@ -211,7 +211,7 @@ def draw(
         part = np.bincount(codes[inside], weights=shares[inside], minlength=len(rows))
         if not part.any():
             continue
-        look = figure.hatch(place) if name else {"color": "0.7" if tags else figure.COLOURS[0]}
+        look = plotting.hatch(place) if name else {"color": "0.7" if tags else plotting.COLOURS[0]}
         axes.barh([height[c] for c in range(len(rows))], part, left=left, label=name, **look)
         left += part
     for row in rows:

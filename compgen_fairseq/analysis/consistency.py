@@ -11,11 +11,11 @@ from sklearn.feature_extraction.text import ENGLISH_STOP_WORDS
 from torch import Tensor
 
 from compgen.ranges import AT_LEAST_1
-from compgen_fairseq.analysis import checkpoint, figure
+from compgen_fairseq.analysis import checkpoint, plotting
 from compgen_fairseq.analysis.attention_maps import attention_maps, translator
 from compgen_fairseq.analysis.checkpoint import Loaded
-from compgen_fairseq.analysis.tables import write_csv, write_json
 from compgen_fairseq.analysis.vocabulary import index
+from compgen_fairseq.analysis.writing import write_csv, write_json
 
 STEPS = ("output", "input")
 TOKENS = ("src_tokens", "prev_output_tokens")
@@ -192,7 +192,7 @@ def _write(
     settings = {name: getattr(args, name) for name in ("subset", "layer", "step")}
     report = write_json(out / "consistency.json", {**settings, "models": models})
     table = write_csv(out / "consistency.csv", rows)
-    return [report, table, *figure.save(_draw(models, args.subset), out, "consistency")]
+    return [report, table, *plotting.save(_draw(models, args.subset), out, "consistency")]
 
 
 def _most(item: tuple[int, int]) -> tuple[int, int]:
@@ -203,14 +203,14 @@ def _most(item: tuple[int, int]) -> tuple[int, int]:
 def _draw(models: Mapping[str, Any], subset: str) -> Any:
     """Bars of the number of source types for each word and model."""
     words = list(next(iter(models.values()))["words"])
-    made = figure.new(6.4, 1.2 + 0.22 * len(words) * len(models))
+    made = plotting.new(6.4, 1.2 + 0.22 * len(words) * len(models))
     axes = made.subplots()
     thick = 0.8 / len(models)
     for i, (label, found) in enumerate(models.items()):
         types = [found["words"][word]["types"] for word in words]
         places = [at + (i - (len(models) - 1) / 2) * thick for at in range(len(words))]
         name = f"{label} (mean {found['mean']:.1f})"
-        bars = axes.barh(places, types, thick, label=name, **figure.hatch(i))
+        bars = axes.barh(places, types, thick, label=name, **plotting.hatch(i))
         axes.bar_label(bars, fontsize=7, padding=2)
     axes.set_yticks(range(len(words)), words)
     axes.invert_yaxis()

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from compgen.ranges import AT_LEAST_0, AT_LEAST_1, SEED
-from compgen_fairseq.analysis import checkpoint, figure, tables, vocabulary
+from compgen_fairseq.analysis import checkpoint, plotting, vocabulary, writing
 from compgen_fairseq.analysis.checkpoint import Loaded
 from compgen_fairseq.analysis.projection import Projection, tsne
 from compgen_fairseq.prototypes.kmeans import kmeans
@@ -45,7 +45,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> list[Path]:
     """Write ``embeddings_SIDE`` as PNG, PDF, CSV and JSON."""
-    figure.new()  # says at once whether matplotlib is missing
+    plotting.new()  # says at once whether matplotlib is missing
     loaded = checkpoint.load(args.checkpoint, args.data, args.cpu)
     dictionary = loaded.dictionary(args.side)
     types = choose(dictionary, args.side, args.words, args.top)
@@ -79,9 +79,9 @@ def run(args: argparse.Namespace) -> list[Path]:
     }
     stem = Path(args.out) / f"embeddings_{args.side}"
     return [
-        *figure.save(picture, stem.parent, stem.name),
-        tables.write_csv(stem.with_suffix(".csv"), rows),
-        tables.write_json(stem.with_suffix(".json"), summary),
+        *plotting.save(picture, stem.parent, stem.name),
+        writing.write_csv(stem.with_suffix(".csv"), rows),
+        writing.write_json(stem.with_suffix(".json"), summary),
     ]
 
 
@@ -163,12 +163,12 @@ def draw(
     there = np.unique(groups)
     columns = 1 + (len(there) - 1) // 24
     large = len(points) > 60
-    picture = figure.new((9 if large else 6.4) + 0.6 * (columns - 1), 7 if large else 4.8)
-    axes = figure.plane(picture)
+    picture = plotting.new((9 if large else 6.4) + 0.6 * (columns - 1), 7 if large else 4.8)
+    axes = plotting.plane(picture)
     for place, g in enumerate(there):
         axes.scatter(
             *points[groups == g].T,
-            **figure.style(place),
+            **plotting.style(place),
             s=4 if crowded else 16,
             linewidths=0,
             label=f"{g} ({np.count_nonzero(groups == g):,})",
@@ -182,5 +182,5 @@ def draw(
         fontsize=7,
         markerscale=2.5 if crowded else 1.2,
     )
-    figure.place_labels(axes, points, labels, size=6 if large else 8)
+    plotting.place_labels(axes, points, labels, size=6 if large else 8)
     return picture

@@ -11,9 +11,9 @@ from compgen.ranges import SEED, Range
 from compgen.scoring import cter
 from compgen.scoring.cogs import CASES, IN_DISTRIBUTION
 from compgen.scoring.generate_log import Generation, read
-from compgen_fairseq.analysis import figure
+from compgen_fairseq.analysis import plotting
 from compgen_fairseq.analysis.bootstrap import Rate, rate
-from compgen_fairseq.analysis.tables import write_csv, write_json
+from compgen_fairseq.analysis.writing import write_csv, write_json
 
 MOST_BINS = 12  # of lengths; more different ones are put together
 CTER = {
@@ -236,7 +236,7 @@ def _write(
         axes.set(xlabel=f"{measure} (%)\n{NOTE}")
         axes.set_title(f"{title}{each}", fontsize=9)
     drawn.legend(loc="outside upper center", ncols=min(len(systems), 3))
-    return [report, write_csv(out / f"{name}.csv", rows), *figure.save(drawn, out, name)]
+    return [report, write_csv(out / f"{name}.csv", rows), *plotting.save(drawn, out, name)]
 
 
 def _reach(groups: Sequence[Rate]) -> list[list[float]]:
@@ -264,7 +264,7 @@ def _top(systems: Mapping[str, Mapping[str, Rate]]) -> float:
 
 def _lines(systems: Mapping[str, Mapping[str, Rate]], order: Sequence[str]) -> Any:
     """A line with markers for each system over groups that have an order."""
-    made = figure.new(max(4.8, 1.5 + 0.5 * len(order)), 3.8)
+    made = plotting.new(max(4.8, 1.5 + 0.5 * len(order)), 3.8)
     axes = made.subplots()
     for i, (label, groups) in enumerate(systems.items()):
         found = [groups[key] for key in order]
@@ -275,7 +275,7 @@ def _lines(systems: Mapping[str, Mapping[str, Rate]], order: Sequence[str]) -> A
             capsize=2,
             linewidth=1,
             markersize=4,
-            **figure.style(i),
+            **plotting.style(i),
         )
     axes.set_xticks(range(len(order)), _named(systems, order, "\nn={}"))
     axes.tick_params("x", labelsize=7)
@@ -285,7 +285,7 @@ def _lines(systems: Mapping[str, Mapping[str, Rate]], order: Sequence[str]) -> A
 
 def _bars(systems: Mapping[str, Mapping[str, Rate]], order: Sequence[str]) -> Any:
     """A hatched bar for each system and group."""
-    made = figure.new(6.8, 1.6 + len(order) * (0.1 + 0.14 * len(systems)))
+    made = plotting.new(6.8, 1.6 + len(order) * (0.1 + 0.14 * len(systems)))
     axes = made.subplots()
     thick = 0.8 / len(systems)
     for i, (label, groups) in enumerate(systems.items()):
@@ -296,7 +296,7 @@ def _bars(systems: Mapping[str, Mapping[str, Rate]], order: Sequence[str]) -> An
             xerr=_reach(found),
             error_kw={"capsize": 2, "linewidth": 1},
             label=label,
-            **figure.hatch(i),
+            **plotting.hatch(i),
         )
     axes.set_yticks(range(len(order)), _named(systems, order, " (n={})"))
     axes.tick_params("y", labelsize=8)

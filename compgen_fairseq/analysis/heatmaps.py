@@ -6,8 +6,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from compgen_fairseq.analysis import figure
-from compgen_fairseq.analysis.figure import COLOURS
+from compgen_fairseq.analysis import plotting
+from compgen_fairseq.analysis.plotting import COLOURS
 
 DIFFERENCE = 0.1  # cells whose weights differ by more are outlined
 TOKEN = 0.125  # inches for a token beside a map
@@ -47,7 +47,7 @@ def draw(sentences: Sequence[Sentence], title: str) -> Any:
         [len(sentences) * (heads * (panel[0] + 0.1) + margin) + 0.6, layers * (panel[1] + 0.15)]
     ) + np.array([0.0, margin + 0.8])
     scale = min(1.0, LONGEST / wanted.max())
-    made = figure.new(*(wanted * scale))
+    made = plotting.new(*(wanted * scale))
     made.suptitle(title, fontsize=9)
     parts = np.atleast_1d(made.subfigures(1, len(sentences), wspace=0.02))
     differs = np.zeros(sentences[0].weights.shape, dtype=bool)

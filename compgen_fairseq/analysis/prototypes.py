@@ -15,7 +15,7 @@ import numpy as np
 from fairseq.models.transformer import TransformerModelBase
 
 from compgen.ranges import AT_LEAST_0, AT_LEAST_1, SEED
-from compgen_fairseq.analysis import checkpoint, figure, tables, vocabulary
+from compgen_fairseq.analysis import checkpoint, plotting, vocabulary, writing
 from compgen_fairseq.analysis.checkpoint import Loaded
 from compgen_fairseq.analysis.projection import tsne
 from compgen_fairseq.contracts import HasPrototypes
@@ -79,7 +79,7 @@ def run(args: argparse.Namespace) -> list[Path]:
     """Write ``prototypes_WORD`` as PNG, PDF, CSV and JSON."""
     from sklearn.metrics import pairwise_distances_argmin
 
-    figure.new()  # says at once whether matplotlib is missing
+    plotting.new()  # says at once whether matplotlib is missing
     for name in ("most", "centres"):
         if getattr(args, name) < 1:
             raise ValueError(f"--{name} is at least 1, not {getattr(args, name)}")
@@ -141,9 +141,9 @@ def run(args: argparse.Namespace) -> list[Path]:
     safe = re.sub(r"[^\w.-]", "_", args.word)
     stem = Path(args.out) / f"prototypes_{safe}"
     return [
-        *figure.save(picture, stem.parent, stem.name),
-        tables.write_csv(stem.parent / f"{stem.name}.csv", rows),
-        tables.write_json(stem.parent / f"{stem.name}.json", summary),
+        *plotting.save(picture, stem.parent, stem.name),
+        writing.write_csv(stem.parent / f"{stem.name}.csv", rows),
+        writing.write_json(stem.parent / f"{stem.name}.json", summary),
     ]
 
 
@@ -194,15 +194,15 @@ def draw(
     word: str,
 ) -> Any:
     """The picture: states with the marker of their tag, the others grey, the centres as stars."""
-    picture = figure.new()
-    axes = figure.plane(picture)
+    picture = plotting.new()
+    axes = plotting.plane(picture)
     are = np.array(tags)
     for place, tag in reversed(list(enumerate(order))):
         here = points[are == tag]
         if tag == OTHER:
             look: dict[str, Any] = {"color": "0.6", "marker": "1", "s": 20, "linewidths": 0.8}
         else:
-            look = {**figure.style(place), "s": 16, "linewidths": 0}
+            look = {**plotting.style(place), "s": 16, "linewidths": 0}
         axes.scatter(*here.T, **look, label=f"{tag} ({len(here):,})")
     axes.scatter(
         *stars.T,

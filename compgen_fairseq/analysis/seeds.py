@@ -10,8 +10,8 @@ import numpy as np
 from compgen.ranges import Range
 from compgen.reporting.report import Report, Summary, report_of
 from compgen.reporting.runs import CHECKPOINTS, ScoreName
-from compgen_fairseq.analysis import figure
-from compgen_fairseq.analysis.tables import write_csv, write_json
+from compgen_fairseq.analysis import plotting
+from compgen_fairseq.analysis.writing import write_csv, write_json
 
 TOP = 100.0  # scores are percentages
 
@@ -66,7 +66,7 @@ def run(args: argparse.Namespace) -> list[Path]:
     if args.title:
         drawn.suptitle(args.title, fontsize=10)
     files = [write_json(out / "seeds.json", rows), write_csv(out / "seeds.csv", rows)]
-    return [*files, *figure.save(drawn, out, "seeds")]
+    return [*files, *plotting.save(drawn, out, "seeds")]
 
 
 def summaries_of(
@@ -88,11 +88,11 @@ def summaries_of(
 
 def draw(summaries: Mapping[str, Summary], score: ScoreName, bins: int) -> Any:
     """A histogram for each method, one under the other; a line at the mean, dots at the median."""
-    made = figure.new(5.6, 0.7 + 1.3 * len(summaries))
+    made = plotting.new(5.6, 0.7 + 1.3 * len(summaries))
     panels = made.subplots(len(summaries), sharex=True, sharey=True, squeeze=False)[:, 0]
     edges = np.linspace(0, TOP, bins + 1)
     for i, (axes, (label, one)) in enumerate(zip(panels, summaries.items(), strict=True)):
-        axes.hist(one.values, bins=_within(one.values, edges), **figure.hatch(i))
+        axes.hist(one.values, bins=_within(one.values, edges), **plotting.hatch(i))
         axes.axvline(one.mean, color="black", linewidth=1)
         axes.axvline(one.median, color="black", linewidth=1, linestyle=":")
         spread = f" ± {one.std:.2f}" if one.std is not None else ""

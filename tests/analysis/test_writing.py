@@ -5,7 +5,7 @@ import json
 
 import pytest
 
-from compgen_fairseq.analysis.tables import write_csv, write_json
+from compgen_fairseq.analysis.writing import write_csv, write_json
 
 
 def test_what_is_written_can_be_read(tmp_path):

@@ -7,13 +7,13 @@ import pytest
 from matplotlib.image import imread
 from matplotlib.text import Text
 
-from compgen_fairseq.analysis import figure
+from compgen_fairseq.analysis import plotting
 
 
 def scatter(points):
-    picture = figure.new()
-    axes = figure.plane(picture)
-    axes.scatter(*points.T, **figure.style(1))
+    picture = plotting.new()
+    axes = plotting.plane(picture)
+    axes.scatter(*points.T, **plotting.style(1))
     return picture, axes
 
 
@@ -22,8 +22,8 @@ def test_the_same_figure_gives_the_same_bytes(tmp_path):
     files = []
     for name in ("a", "b"):
         picture, axes = scatter(points)
-        figure.place_labels(axes, points, [f"word {i}" for i in range(9)])
-        files.append(figure.save(picture, tmp_path / name, "points"))
+        plotting.place_labels(axes, points, [f"word {i}" for i in range(9)])
+        files.append(plotting.save(picture, tmp_path / name, "points"))
     for first, second in zip(*files, strict=True):
         assert first.read_bytes() == second.read_bytes()
     png, pdf = files[0]
@@ -35,10 +35,10 @@ def test_the_same_figure_gives_the_same_bytes(tmp_path):
 
 
 def test_96_groups_look_different_and_the_first_12_without_colours():
-    looks = [figure.style(i) for i in range(96)]
+    looks = [plotting.style(i) for i in range(96)]
     assert len({tuple(look.values()) for look in looks}) == 96
     assert len({look["marker"] for look in looks[:12]}) == 12
-    assert len({figure.hatch(i)["hatch"] for i in range(8)}) == 8
+    assert len({plotting.hatch(i)["hatch"] for i in range(8)}) == 8
 
 
 def boxes(axes):
@@ -51,7 +51,7 @@ def test_no_two_labels_overlap_and_what_has_no_place_is_left_out():
     points = np.random.default_rng(1).normal(size=(120, 2)) ** 3
     labels = [f"label{i}" for i in range(120)]
     _, axes = scatter(points)
-    left_out = figure.place_labels(axes, points, labels)
+    left_out = plotting.place_labels(axes, points, labels)
     placed = [text.get_text() for text in axes.texts]
     assert 0 < left_out == 120 - len(placed) < 100
     assert placed[:3] == labels[:3]  # the first find a place
@@ -66,7 +66,7 @@ def test_no_two_labels_overlap_and_what_has_no_place_is_left_out():
 def test_a_label_stands_beside_its_point():
     points = np.array([[0.0, 0.0], [1.0, 1.0], [1.0, 0.0]])
     _, axes = scatter(points)
-    assert figure.place_labels(axes, points, ["a", "b"]) == 0
+    assert plotting.place_labels(axes, points, ["a", "b"]) == 0
     for point, box, text in zip(points, boxes(axes), axes.texts, strict=False):
         x, y = axes.transData.transform(point)
         middle = ((box.x0 + box.x1) / 2, (box.y0 + box.y1) / 2)
@@ -75,7 +75,7 @@ def test_a_label_stands_beside_its_point():
 
 
 def test_without_matplotlib_one_sentence_says_how_to_get_it(monkeypatch):
-    figure._matplotlib.cache_clear()
+    plotting._matplotlib.cache_clear()
     monkeypatch.setitem(sys.modules, "matplotlib", None)
     with pytest.raises(ValueError, match=r'pip install "compgen-fairseq\[analysis\]"'):
-        figure.new()
+        plotting.new()

@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from compgen_fairseq.analysis.tables import write_bytes
+from compgen_fairseq.analysis.writing import write_bytes
 
 COLOURS = (
     "#0072b2 #e69f00 #009e73 #cc79a7 #d55e00 #56b4e9 #000000 #f0e442".split()  # blue first
