@@ -1,7 +1,7 @@
-"""Dictionaries, binarized text and checkpoints: what a broken file is told by.
+"""Checks of dictionaries, binarized text and checkpoints when they are opened.
 
-fairseq reads these files as if they were whole. Here each is looked at when it is opened; the error
-names the file and says how to make it again.
+fairseq reads these files as if they were whole. Here the error about a broken one names the file
+and says how to make it again.
 """
 
 import itertools

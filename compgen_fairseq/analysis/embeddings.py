@@ -21,7 +21,7 @@ CROWD = 2000  # of points, from which on they are smaller, and pixels in the PDF
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Add what this kind is told."""
+    """The flags of this kind."""
     checkpoint.add_arguments(parser)
     parser.add_argument(
         "--side", choices=vocabulary.SIDES, default="source", help="default: %(default)s"
@@ -68,9 +68,14 @@ def run(args: argparse.Namespace) -> list[Path]:
     title = f"{len(types):,} {args.side} embeddings ({name}), by {by}"
     picture = draw(projection, groups, symbols[: args.labels], title, by)
     summary = {
-        **{"checkpoint": args.checkpoint, "side": args.side, "embedding": name},
-        **{"words": len(types), "width": vectors.shape[1], "seed": args.seed},
-        **{"perplexity": projection.perplexity, "kl_divergence": round(projection.divergence, 4)},
+        "checkpoint": args.checkpoint,
+        "side": args.side,
+        "embedding": name,
+        "words": len(types),
+        "width": vectors.shape[1],
+        "seed": args.seed,
+        "perplexity": projection.perplexity,
+        "kl_divergence": round(projection.divergence, 4),
         "groups": [
             {by: int(g), "words": [symbols[i] for i in np.flatnonzero(groups == g)]}
             for g in np.unique(groups)

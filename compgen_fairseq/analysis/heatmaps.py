@@ -81,14 +81,9 @@ def _map(axes: Any, weights: np.ndarray, outlined: np.ndarray) -> Any:
     for side in ("top", "right"):
         axes.spines[side].set_visible(True)
     for query, key in np.argwhere(outlined):
-        axes.add_patch(
-            Rectangle(
-                *((key - 0.45, query - 0.45), 0.9, 0.9),
-                fill=False,
-                edgecolor=COLOURS[4],
-                linewidth=1.0,
-            )
-        )
+        corner = (key - 0.45, query - 0.45)
+        cell = Rectangle(corner, 0.9, 0.9, fill=False, edgecolor=COLOURS[4], linewidth=1.0)
+        axes.add_patch(cell)
     return image
 
 

@@ -34,7 +34,7 @@ class Context(NamedTuple):
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Add what this kind is told."""
+    """The flags of this kind."""
     checkpoint.add_arguments(parser)
     parser.add_argument("word", metavar="WORD", help="of the source side")
     parser.add_argument(
@@ -128,9 +128,14 @@ def run(args: argparse.Namespace) -> list[Path]:
     ]
     order = [*dict.fromkeys(c.tag for c in args.context), OTHER]
     summary = {
-        **{"checkpoint": args.checkpoint, "word": args.word, "subset": args.subset},
-        **{"states": len(states), "centres": kind, "number_of_centres": len(centres)},
-        **{"seed": args.seed, "perplexity": round(places.perplexity, 4)},
+        "checkpoint": args.checkpoint,
+        "word": args.word,
+        "subset": args.subset,
+        "states": len(states),
+        "centres": kind,
+        "number_of_centres": len(centres),
+        "seed": args.seed,
+        "perplexity": round(places.perplexity, 4),
         "kl_divergence": round(places.divergence, 4),
         "tags": [
             {"tag": tag, "states": tags.count(tag), "nearest": _nearest(tag, tags, nearest)}

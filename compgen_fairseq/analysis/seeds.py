@@ -55,8 +55,12 @@ def run(args: argparse.Namespace) -> list[Path]:
             "method": label,
             "score": score.name,
             "checkpoint": score.checkpoint,
-            **{name: getattr(one, name) for name in ("n", "mean", "std", "median")},
-            **{name: getattr(one, name) for name in ("best", "worst")},
+            "n": one.n,
+            "mean": one.mean,
+            "std": one.std,
+            "median": one.median,
+            "best": one.best,
+            "worst": one.worst,
             "values": " ".join(f"{value:.2f}" for value in one.values),
         }
         for label, one in summaries.items()

@@ -119,7 +119,8 @@ def correlations(
     """Pearson's correlation, in percent, of cosines with scores, by representation.
 
     Args:
-        one, other: the states ``(pairs, D)`` of the first and of the second phrases.
+        one: the states of the first phrases, each ``(pairs, D)``.
+        other: those of the second phrases.
         rated: the pairs' scores.
 
     Returns:

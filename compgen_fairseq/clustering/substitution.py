@@ -17,7 +17,7 @@ Change = tuple[tuple[int, int], ...]
 
 
 def change(one: Sentence, other: Sentence) -> Change | None:
-    """What must be exchanged for what to make another sentence of one.
+    """The pair of words whose exchange turns one sentence into the other.
 
     ``1 7 2 7`` becomes ``1 8 2 8``, and ``1 8 2 7``, by ``((7, 8),)``; equal sentences by ``()``.
     None if more than one word must be exchanged, or the lengths differ.
@@ -42,7 +42,8 @@ def substitution_classes(
 
     Args:
         pairs: source and target sentences; repeated ones change nothing.
-        source_types, target_types: the sizes of the dictionaries.
+        source_types: the size of the source dictionary.
+        target_types: that of the target dictionary.
 
     Returns:
         the class of every source and of every target type, as the smallest of its members.

@@ -120,7 +120,10 @@ def add_prototypes(
     with torch.random.fork_rng():
         for layer in stack.layers.children():
             layer.prototype_attn = PrototypeAttention(
-                *(side.embed_dim, side.attention_heads, cfg.dropout, cfg.attention_dropout),
+                side.embed_dim,
+                side.attention_heads,
+                cfg.dropout,
+                cfg.attention_dropout,
                 identity=config.prototype_identity,
             )
 
@@ -192,8 +195,12 @@ class ProtoTransformerDecoder(TransformerDecoderBase):
         selection = None if self.prototypes is None else self.prototypes.select(tokens)
         if selection is None:
             return super().extract_features(
-                *(prev_output_tokens, encoder_out, incremental_state),
-                *(full_context_alignment, alignment_layer, alignment_heads),
+                prev_output_tokens,
+                encoder_out,
+                incremental_state,
+                full_context_alignment,
+                alignment_layer,
+                alignment_heads,
             )
         x = self.embed_scale * self.embed_tokens(tokens)
         if self.quant_noise is not None:

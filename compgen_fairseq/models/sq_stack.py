@@ -130,7 +130,8 @@ class StreamStack(nn.Module):
             where: the positions to predict from, ``(batch, len)``, bool.
             following: the index of the token that each position predicts, ``(batch, len)``; None
                 if each predicts its own.
-            memory, memory_mask: the encoder's output ``(batch, src_len, dim)`` and its mask.
+            memory: the encoder's output ``(batch, src_len, dim)``.
+            memory_mask: added to the predictor's attention to it.
         """
         assert self.predictor is not None and self.quantizer is not None
         posterior = side.posterior

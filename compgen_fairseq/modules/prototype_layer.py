@@ -74,7 +74,9 @@ class PrototypeDecoderLayer(TransformerDecoderLayerBase):
                 x, encoder_out, encoder_padding_mask, incremental_state, *args, **options
             )
         y, _ = self.self_attn(
-            *(x, x, x),
+            x,
+            x,
+            x,
             key_padding_mask=options.get("self_attn_padding_mask"),
             incremental_state=incremental_state,
             need_weights=False,
@@ -86,7 +88,9 @@ class PrototypeDecoderLayer(TransformerDecoderLayerBase):
         if self.encoder_attn is not None and encoder_out is not None:
             need_weights = options.get("need_attn") or (not self.training and self.need_attn)
             y, attention = self.encoder_attn(
-                *(x, encoder_out, encoder_out),
+                x,
+                encoder_out,
+                encoder_out,
                 key_padding_mask=encoder_padding_mask,
                 incremental_state=incremental_state,
                 static_kv=True,

@@ -54,7 +54,8 @@ class RepresentationEnhancement(nn.Module):
         """Mix the two representations of each sentence.
 
         Args:
-            h_comp, h_cont: ``(B, T, D)``.
+            h_comp: compositional states ``(B, T, D)``.
+            h_cont: contextual states ``(B, T, D)``.
             padding_mask: ``(B, T)`` bool, True for padding; None where there is none.
 
         Returns:

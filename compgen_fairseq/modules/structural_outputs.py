@@ -1,4 +1,4 @@
-"""What a model hands to the structural criterion besides its word logits."""
+"""What the structural criterion reads of a model besides its word logits."""
 
 from dataclasses import dataclass
 

@@ -1,4 +1,4 @@
-"""The syntactic stream's encoder: what role each word plays, told by its neighbours alone."""
+"""The syntactic stream's encoder: the role of each word, from its neighbours alone."""
 
 from typing import Any
 

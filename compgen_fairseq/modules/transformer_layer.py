@@ -54,8 +54,13 @@ class StreamLayer(nn.Module):
     """One encoder or decoder layer, the same for every stream.
 
     Args:
-        dim, ffn_dim, gate_dim, heads: sizes.
-        dropout, attention_dropout, activation_dropout: probabilities.
+        dim: width of the model.
+        ffn_dim: inner width of the FFN.
+        gate_dim: inner width of the highway gate's network.
+        heads: attention heads.
+        dropout: dropout on relative positions and on the outputs of sublayers.
+        attention_dropout: dropout on attention weights.
+        activation_dropout: dropout after the FFN's ReLU.
         shared_weights: SAL's self-attention (queries and keys from the code stream).
         cross: ``"none"`` (an encoder's layer), ``"own"`` (each stream queries its own stream of
             the encoder: SRL, plain, and SAL as in the paper's appendix A.5) or ``"shared"`` (the

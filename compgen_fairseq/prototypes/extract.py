@@ -110,8 +110,14 @@ def extract(
         logger.info(
             "prototypes: %s side, %d of %d types occur at least %d times; at most %d states of "
             "each, %d in all, take %.2f GiB in half precision over %d worker(s)",
-            *(side, np.count_nonzero(sample.counts), len(words), settings.min_count, sample.size),
-            *(len(sample), len(sample) * widths[side] / 2**29, world),
+            side,
+            np.count_nonzero(sample.counts),
+            len(words),
+            settings.min_count,
+            sample.size,
+            len(sample),
+            len(sample) * widths[side] / 2**29,
+            world,
         )
     needed = np.unique(np.concatenate([sample.sentences for sample in samples.values()]))
     batches = make_batches(dataset, needed, settings.max_tokens)
@@ -126,18 +132,22 @@ def extract(
     logger.info(
         "prototypes: %.1f s to choose states, %.1f s to compute them in %d batches, %.1f s for "
         "k-means on the %s",
-        *(chosen - begin, collected - chosen, len(batches), time.monotonic() - collected),
+        chosen - begin,
+        collected - chosen,
+        len(batches),
+        time.monotonic() - collected,
         "CPU" if gpu_in_use() is None else f"GPU {gpu_in_use()}",
     )
     return prototypes
 
 
 def _cluster(store: Store, side: str, settings: Settings, world: int) -> Prototypes:
-    """Divide the types among the workers, cluster, and tell each other the result."""
+    """Divide the types among the workers, cluster, and share the result."""
     if store.not_finite:
         logger.warning(
             "prototypes: %d states of the %s side are not finite in half precision; left out",
-            *(store.not_finite, side),
+            store.not_finite,
+            side,
         )
     sample: Sample = store.sample
     types, bounds = sample.bounds()

@@ -1,4 +1,4 @@
-"""A progress bar that the first worker shows, and that a log file can bear."""
+"""A progress bar, shown by the first worker; in a log file it is a line every 10 seconds."""
 
 import sys
 from collections.abc import Iterable

@@ -1,4 +1,4 @@
-"""The states of a sample's occurrences: computed by every worker, handed to who clusters them."""
+"""The states of a sample: every worker computes some and gets all those that it clusters."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -63,7 +63,7 @@ class Store:
         self.states[torch.from_numpy(self.order[found])] = chosen.cpu()
 
     def exchange(self, cuts: np.ndarray) -> Tensor:
-        """Send every worker what it clusters and receive the own share.
+        """Send every worker the states that it clusters; receive this worker's.
 
         Args:
             cuts: worker ``r`` clusters rows ``cuts[r]`` to ``cuts[r + 1]`` of the sample.

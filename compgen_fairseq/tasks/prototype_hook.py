@@ -152,7 +152,8 @@ def _announce(cfg: Any, settings: Settings, tables: Mapping[str, Any]) -> None:
     most = sum(t.slots.numel() * t.vectors.size(-1) for t in tables.values()) * settings.per_type
     logger.info(
         "prototypes: after epoch %d the extraction will hold at most %.2f GiB of states in all",
-        *(cfg.prototype_stage1_epochs, min(settings.memory, most / 2**29)),
+        cfg.prototype_stage1_epochs,
+        min(settings.memory, most / 2**29),
     )
 
 
@@ -171,7 +172,10 @@ def _foresee(epochs: int, epoch: int, updates: int, options: Any) -> None:
         logger.warning(
             "prototypes: stage 1 takes %d %s, --%s ends the training after %d: this will be a "
             "plain Transformer; lower --prototype-stage1-epochs",
-            *(length, unit, flag.replace("_", "-"), most),
+            length,
+            unit,
+            flag.replace("_", "-"),
+            most,
         )
 
 
@@ -230,7 +234,9 @@ def fill_tables(task: Any, model: Any, subset: str, settings: Settings) -> None:
     for side, found in extract(model, dataset, list(tables), settings, positions).items():
         logger.info(
             "prototypes: %s side, %d prototypes of %d types",
-            *(side, int(found.counts.sum()), len(found.types)),
+            side,
+            int(found.counts.sum()),
+            len(found.types),
         )
         tables[side].fill(*found)
 
