@@ -249,7 +249,8 @@ class CATModel(BaseFairseqModel):
             assert masked_tokens is not None
             stacked = torch.stack([states[name] for name in pretraining])  # (R, B, T, D)
             predicted = self.lm_head(stacked[:, masked_tokens])
-            follows = self.next_sentence_head(stacked[:, :, :1].flatten(0, 1))
+            first = stacked[:, :, :1].flatten(0, 1)  # [CLS], (R * B, 1, D)
+            follows = self.next_sentence_head(first)
             codes: tuple[Tensor | None, Tensor | None] = (None, None)
             if composition is not None:
                 codes = self._word_codes(composition, words, scores)

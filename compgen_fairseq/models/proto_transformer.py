@@ -233,7 +233,7 @@ class ProtoTransformerDecoder(TransformerDecoderBase):
             states.append(x)
             if i == aligned and weights is not None:  # (heads, batch, len, src_len)
                 attention = weights[:alignment_heads].float().mean(0)
-        x = x.transpose(0, 1)
+        x = x.transpose(0, 1)  # (batch, len, dim)
         if self.project_out_dim is not None:
             x = self.project_out_dim(x)
         return x, {"attn": [attention], "inner_states": states}

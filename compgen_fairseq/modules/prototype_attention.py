@@ -96,7 +96,7 @@ class PrototypeTable(nn.Module):
         """Look up the tokens of a batch, ``(batch, len)``; None from an empty table."""
         if not self.filled:
             return None
-        slots = self.slots[tokens.t()].flatten()
+        slots = self.slots[tokens.t()].flatten()  # (len * batch,), as the states are laid out
         rows = slots.ge(0).nonzero().squeeze(1)
         types, which = slots[rows].unique(return_inverse=True)
         return Selection(rows, which, self.dropout(self.vectors[types]), self.counts[types])
@@ -185,7 +185,7 @@ class PrototypeAttention(nn.Module):
 
     def forward(self, x: Tensor, prototypes: Selection) -> Tensor:
         """``(len, batch, dim)`` -> ``(len, batch, dim)``."""
-        flat = x.reshape(-1, x.size(-1))
+        flat = x.reshape(-1, x.size(-1))  # (len * batch, dim)
         tokens = flat.index_select(0, prototypes.rows)
         fused = self.norm(tokens + self.dropout(self.attend(tokens, prototypes)))
         return flat.index_copy(0, prototypes.rows, fused).view_as(x)
@@ -196,9 +196,10 @@ class PrototypeAttention(nn.Module):
         n, dim = x.shape
         k = vectors.size(1)
         split = (n, k, self.heads, dim // self.heads)
+        # of each type once, (types, k * dim), then of each token, (n, k, heads, head_dim)
         key = self.key(vectors).flatten(1).index_select(0, which).view(split)
         value = self.value(vectors).flatten(1).index_select(0, which).view(split)
-        query = self.query(x).view(n, 1, *split[2:]) * split[-1] ** -0.5
+        query = self.query(x).view(n, 1, *split[2:]) * split[-1] ** -0.5  # (n, 1, heads, head_dim)
         scores = (query * key).sum(-1)  # (n, k, heads)
         absent = torch.arange(k, device=x.device) >= counts.unsqueeze(1)
         scores = scores.masked_fill(absent[which].unsqueeze(-1), float("-inf"))

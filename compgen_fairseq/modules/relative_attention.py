@@ -60,8 +60,8 @@ def per_position(x: Tensor, y: Tensor) -> Tensor:
         ``(batch, heads, query_len, m)``.
     """
     batch, heads, query_len, n = x.shape
-    rows = x.reshape(batch * heads, query_len, n).transpose(0, 1)
-    product = torch.bmm(rows, y).transpose(0, 1)
+    rows = x.reshape(batch * heads, query_len, n).transpose(0, 1)  # (query_len, batch * heads, n)
+    product = torch.bmm(rows, y).transpose(0, 1)  # (batch * heads, query_len, m)
     return product.view(batch, heads, query_len, -1)
 
 

@@ -61,14 +61,14 @@ class RepresentationEnhancement(nn.Module):
         Returns:
             ``h_mix``, ``(B, T, D)``.
         """
-        both = torch.cat([h_comp, h_cont], dim=1)
+        both = torch.cat([h_comp, h_cont], dim=1)  # (B, 2T, D)
         batch, length, _ = both.shape
         heads = self.qkv_proj(both).view(batch, length, 3, self.num_heads, -1)
-        query, key, value = heads.permute(2, 0, 3, 1, 4)
+        query, key, value = heads.permute(2, 0, 3, 1, 4)  # each (B, heads, 2T, head_dim)
         mask = None
         if padding_mask is not None:
             mask = padding_mask.logical_not().repeat(1, 2)[:, None, None]  # (B, 1, 1, 2T)
         out = F.scaled_dot_product_attention(query, key, value, mask)
-        halves = out.transpose(1, 2).reshape(batch, 2, length // 2, -1)
+        halves = out.transpose(1, 2).reshape(batch, 2, length // 2, -1)  # (B, 2, T, width)
         added = apply_dropout(self.out_proj(halves.mean(1)), self.dropout, self.training)
         return self.layer_norm((h_comp + h_cont) / 2 + added)

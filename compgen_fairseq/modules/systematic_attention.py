@@ -67,20 +67,17 @@ class SystematicAttention(nn.Module):
     def _heads(self, x: Tensor) -> Tensor:
         """``(streams, batch, len, dim)`` -> ``(batch, heads, len, streams * head_dim)`` when the
         weights are shared, else ``(streams * batch, heads, len, head_dim)``."""
-        streams, batch, length, _ = x.shape
-        x = x.view(streams, batch, length, self.heads, self.head_dim)
-        if self.shared_weights:
-            return x.permute(1, 3, 2, 0, 4).reshape(
-                batch, self.heads, length, streams * self.head_dim
-            )
-        return x.view(streams * batch, length, self.heads, self.head_dim).transpose(1, 2)
+        x = x.view(*x.shape[:3], self.heads, self.head_dim)
+        if self.shared_weights:  # to (batch, heads, len, streams, head_dim)
+            return x.permute(1, 3, 2, 0, 4).flatten(-2)
+        return x.flatten(0, 1).transpose(1, 2)
 
     def _merge(self, x: Tensor, streams: int) -> Tensor:
         """The inverse of :meth:`_heads`, on the attention's output."""
         batch, length = x.size(0), x.size(2)
-        if self.shared_weights:
+        if self.shared_weights:  # to (streams, batch, len, heads, head_dim)
             x = x.view(batch, self.heads, length, streams, self.head_dim).permute(3, 0, 2, 1, 4)
-        else:
+        else:  # to (streams * batch, len, heads, head_dim)
             x = x.transpose(1, 2)
         return x.reshape(streams, -1, length, self.heads * self.head_dim)
 
