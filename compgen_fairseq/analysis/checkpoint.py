@@ -50,22 +50,25 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--cpu", action="store_true", help="use no GPU")
 
 
-def load(checkpoint: str, data: str, cpu: bool = False) -> Loaded:
+def load(checkpoint: str, data: str, cpu: bool = False, task: str | None = None) -> Loaded:
     """A model of any architecture with the task that it was trained on.
 
     Args:
         checkpoint: the file.
         data: a fairseq-preprocess'ed folder with the dictionaries of the training.
         cpu: use no GPU.
+        task: the name of the only task that will do; None: any.
 
     Raises:
-        ValueError: if either is not there or they don't belong together.
+        ValueError: if either is not there, they don't belong together, or the task is another.
     """
     state = checkpoint_utils.load_checkpoint_to_cpu(checkpoint, {"data": data})
+    if task not in (None, name := getattr(state["cfg"].task, "_name", None)):
+        raise ValueError(f"{checkpoint} is of the task {name}, not of {task}")
     if not Path(data).is_dir():
         raise ValueError(f"{data} is no folder: name the fairseq-preprocess'ed data")
     try:
-        models, cfg, task = checkpoint_utils.load_model_ensemble_and_task([checkpoint], state=state)
+        found = checkpoint_utils.load_model_ensemble_and_task([checkpoint], state=state)
     except (RuntimeError, ValueError) as error:
         reason = str(error).splitlines()[-1].strip()
         raise ValueError(f"{checkpoint} cannot be loaded with {data}: {reason}") from None
@@ -74,10 +77,10 @@ def load(checkpoint: str, data: str, cpu: bool = False) -> Loaded:
         if not (type(error) is Exception or isinstance(error, FileNotFoundError)):
             raise
         raise ValueError(f"{data} is not the data of {checkpoint}: {error}") from None
-    model = models[0].eval()
+    (model,), cfg, of_task = found
     if torch.cuda.is_available() and not cpu:
         model.cuda()
-    return Loaded(model, task, cfg, checkpoint)
+    return Loaded(model.eval(), of_task, cfg, checkpoint)
 
 
 def subset(loaded: Loaded, name: str) -> Any:

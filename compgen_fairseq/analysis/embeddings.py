@@ -109,8 +109,6 @@ def choose(
     else:
         types = vocabulary.words(dictionary)
     types = types[np.argsort(-np.array(dictionary.count)[types], kind="stable")]
-    if top is not None and top < 1:
-        raise ValueError(f"--top is at least 1, not {top}")
     return types[:top]
 
 

@@ -4,10 +4,11 @@ import argparse
 from typing import Any, NamedTuple
 
 import torch
-from fairseq import checkpoint_utils, utils
+from fairseq import utils
 from scipy.stats import pearsonr, spearmanr
 
 from compgen.scoring.signature import signature
+from compgen_fairseq.analysis import checkpoint
 
 
 class Predictions(NamedTuple):
@@ -24,17 +25,8 @@ def predict(args: argparse.Namespace) -> Predictions:
     Raises:
         ValueError: the checkpoint is of another task, or the subset cannot be predicted.
     """
-    state = checkpoint_utils.load_checkpoint_to_cpu(args.checkpoint, {"data": args.data})
-    if (name := getattr(state["cfg"].task, "_name", None)) != "sentence_prediction":
-        raise ValueError(f"{args.checkpoint} is of the task {name}, not of sentence_prediction")
-    try:
-        (model,), cfg, task = checkpoint_utils.load_model_ensemble_and_task(
-            [args.checkpoint], state=state
-        )
-    except RuntimeError as error:  # PyTorch's, when the sizes differ
-        raise ValueError(f"{args.checkpoint}: {str(error).splitlines()[-1].strip()}") from None
-    cuda = torch.cuda.is_available() and not args.cpu
-    model = model.cuda().eval() if cuda else model.eval()
+    loaded = checkpoint.load(args.checkpoint, args.data, args.cpu, "sentence_prediction")
+    model, task, cfg = loaded.model, loaded.task, loaded.cfg
     dataset = task.load_dataset(args.subset)
     longest = max(dataset.num_tokens(index) for index in range(len(dataset)))
     if longest > task.max_positions():
@@ -48,7 +40,8 @@ def predict(args: argparse.Namespace) -> Predictions:
     for sample in batches.next_epoch_itr(shuffle=False):
         if "target" not in sample:
             raise ValueError(f"{args.data}: {args.subset} has no labels")
-        sample = utils.move_to_cuda(sample) if cuda else sample
+        if loaded.device.type == "cuda":
+            sample = utils.move_to_cuda(sample)
         logits, _ = model(
             **sample["net_input"],
             features_only=True,

@@ -80,9 +80,6 @@ def run(args: argparse.Namespace) -> list[Path]:
     from sklearn.metrics import pairwise_distances_argmin
 
     plotting.new()  # says at once whether matplotlib is missing
-    for name in ("most", "centres"):
-        if getattr(args, name) < 1:
-            raise ValueError(f"--{name} is at least 1, not {getattr(args, name)}")
     loaded = checkpoint.load(args.checkpoint, args.data, args.cpu)
     if not isinstance(loaded.model, TransformerModelBase):
         raise ValueError(

@@ -5,33 +5,24 @@ from collections.abc import Iterator, Sequence, Set
 from typing import Any
 
 import torch
-from fairseq import checkpoint_utils, tasks
 from fairseq.data import data_utils
 from torch import Tensor
+
+from compgen_fairseq.analysis import checkpoint
 
 BATCH = 32  # segments at a time
 
 
-def load(checkpoint: str, data: str) -> tuple[Any, Any]:
+def load(path: str, data: str) -> tuple[Any, Any]:
     """The pre-trained model and its task.
 
     Raises:
         ValueError: it is not pre-trained CAT, or was pre-trained on other data.
     """
-    cfg = checkpoint_utils.load_checkpoint_to_cpu(checkpoint, {"data": data})["cfg"]
-    name = getattr(cfg.task, "_name", None)
-    if name != "cat_pretraining" or cfg.model.composition == "none":
-        raise ValueError(f"{checkpoint} holds no CAT model from --task cat_pretraining")
-    task = tasks.setup_task(cfg.task)
-    try:
-        models, _ = checkpoint_utils.load_model_ensemble(
-            [checkpoint], arg_overrides={"data": data}, task=task
-        )
-    except RuntimeError as error:
-        raise ValueError(
-            f"{checkpoint} does not fit {data}: {str(error).splitlines()[-1].strip()}"
-        ) from None
-    return models[0].eval(), task
+    loaded = checkpoint.load(path, data, cpu=True, task="cat_pretraining")
+    if loaded.cfg.model.composition == "none":
+        raise ValueError(f"{path} holds no CAT model: it is of --composition none")
+    return loaded.model, loaded.task
 
 
 def occurrences(dataset: Any, dictionary: Any, words: Set[str]) -> Iterator[tuple[Tensor, Any]]:

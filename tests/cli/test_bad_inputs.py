@@ -246,6 +246,11 @@ def test_a_command_ends_in_a_sentence(case, world, monkeypatch):
     assert not left and not Path("/tmp/executed").exists()
 
 
+def test_the_checkpoint_of_foreign_code_would_do_harm(world):
+    torch.load(world / "checkpoints" / "code.pt", weights_only=False)
+    Path("/tmp/executed").rmdir()
+
+
 FULL = (
     "compgen-score @logs/whole",
     "compgen-compare @logs/whole @logs/whole",

@@ -1,5 +1,6 @@
 """The YAML file that ships trains what it names, and the hub loads what was trained."""
 
+import re
 from pathlib import Path
 
 import torch
@@ -10,7 +11,7 @@ REPOSITORY = Path(__file__).parents[2]
 def test_the_shipped_yaml_trains_the_preset(tiny_data, run, tmp_path):
     small = {"encoder_layers": 1, "decoder_layers": 1, "encoder_embed_dim": 16}
     small |= {"encoder_ffn_embed_dim": 16, "decoder_ffn_embed_dim": 16}
-    run(
+    log = run(
         "fairseq_cli.hydra_train",
         *("--config-dir", REPOSITORY / "examples" / "scan", "--config-name", "hydra"),
         *(f"task.data={tiny_data}", f"checkpoint.save_dir={tmp_path / 'save'}", "common.cpu=true"),
@@ -18,6 +19,7 @@ def test_the_shipped_yaml_trains_the_preset(tiny_data, run, tmp_path):
         *(f"+model.{name}={value}" for name, value in small.items()),
         cwd=REPOSITORY,
     )
+    assert re.search(r"valid on 'valid' subset .* exact_match [\d.]+ ", log)
     model = torch.hub.load(
         str(REPOSITORY),
         "sq_transformer",

@@ -127,10 +127,3 @@ def test_words_that_can_stand_for_each_other_share_their_syntax(tiny_data, plugi
     assert load_checkpoint_to_cpu(str(path))["model"]["encoder.classes"].equal(classes)
     log = run("fairseq_cli.generate", tiny_data, *plugin, "--path", path)
     assert len(generate_log.parse(log.splitlines(keepends=True)).hypotheses) == 37
-
-
-def test_impossible_options_end_in_a_sentence(tiny_data, plugin, tmp_path, run):
-    flags = ("--arch", "syntactic_attention", "--encoder-hidden-size", 7, "--max-tokens", 400)
-    log = run("fairseq_cli.train", tiny_data, *plugin, *flags, "--save-dir", tmp_path, status=1)
-    assert log.splitlines()[-1].startswith("train.py: --encoder-hidden-size must be even")
-    assert "Traceback" not in log

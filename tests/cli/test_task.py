@@ -1,15 +1,9 @@
 """The real fairseq commands, with the plugin, on 37 sentences and fairseq's default flags."""
 
 import json
-import os
 import re
-import socket
-from concurrent.futures import ThreadPoolExecutor
-from pathlib import Path
 
 import pytest
-import torch
-from fairseq import checkpoint_utils
 from fairseq.models.transformer import TransformerModel
 
 import compgen_fairseq  # noqa: F401
@@ -88,86 +82,3 @@ def test_from_pretrained(tiny_data, tiny_model, tiny_log):
     known = [i for i, source in enumerate(generation.sources) if "<unk>" not in source]
     translations = model.translate([generation.sources[i] for i in known])
     assert translations == [generation.hypotheses[i] for i in known]
-
-
-def test_hydra_train(tiny_data, plugin, tmp_path, run):
-    config = f"""
-        common: {{user_dir: {plugin[1]}, cpu: true, no_progress_bar: true}}
-        task: {{_name: compgen_translation, data: {tiny_data}, eval_exact_match: true,
-                repeated_pairs: spread}}
-        model: {{_name: transformer, encoder_layers: 1, decoder_layers: 1, encoder_embed_dim: 16,
-                 decoder_embed_dim: 16}}
-        criterion: {{_name: cross_entropy}}
-        optimizer: {{_name: adam}}
-        lr_scheduler: {{_name: fixed}}
-        optimization: {{lr: [0.01], max_epoch: 1}}
-        dataset: {{max_tokens: 200}}
-        checkpoint: {{save_dir: {tmp_path}, best_checkpoint_metric: exact_match,
-                      maximize_best_checkpoint_metric: true}}
-        distributed_training: {{distributed_world_size: 1}}
-    """
-    (tmp_path / "tiny.yaml").write_text(config)
-    folders = ("--config-dir", tmp_path, "--config-name", "tiny", f"hydra.run.dir={tmp_path}")
-    log = run("fairseq_cli.hydra_train", *folders)
-    assert len(re.findall(r"valid on 'valid' subset .* exact_match [\d.]+ ", log)) == 1
-    state = checkpoint_utils.load_checkpoint_to_cpu(str(tmp_path / "checkpoint_best.pt"))
-    assert state["cfg"].task.repeated_pairs == "spread"
-
-
-class Foreign:
-    """Unpickled without care, this calls a function that leaves a folder behind."""
-
-    def __init__(self, mark: Path) -> None:
-        self.mark = mark
-
-    def __reduce__(self):
-        return os.mkdir, (str(self.mark),)
-
-
-def test_generate_refuses_a_checkpoint_that_would_run_code(
-    tiny_data, tiny_model, plugin, tmp_path, run
-):
-    state = torch.load(tiny_model / "checkpoint_last.pt")
-    state["extra_state"]["harmless"] = Foreign(tmp_path / "mark")
-    poisoned = tmp_path / "poisoned.pt"
-    torch.save(state, poisoned)
-    log = run("fairseq_cli.generate", tiny_data, *plugin, "--path", poisoned, status=1)
-    assert log.splitlines()[-1].endswith(
-        "could run code when it is loaded, by posix.mkdir, so it is not"
-    )
-    assert not (tmp_path / "mark").exists()
-    torch.load(poisoned, weights_only=False)
-    assert (tmp_path / "mark").exists(), "the checkpoint of this test does no harm"
-
-
-def test_two_workers_count_every_sentence_once(
-    tiny_data, plugin, tiny_sizes, tiny_training, tmp_path, run
-):
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        port = free.getsockname()[1]
-    workers = "--distributed-backend gloo --ddp-backend legacy_ddp --distributed-world-size 2"
-    flags = [
-        *(tiny_data, *plugin, *tiny_sizes, *tiny_training, "--max-epoch", 8),
-        *("--task", "compgen_translation", "--eval-exact-match", "--save-dir", tmp_path),
-        *(*workers.split(), "--distributed-init-method", f"tcp://127.0.0.1:{port}"),
-        *("--no-epoch-checkpoints", "--max-tokens", 100, "--distributed-no-spawn"),
-        *("--batch-size-valid", 8),  # 5 batches: one worker gets a dummy
-    ]
-    with ThreadPoolExecutor() as pool:
-        ranks = [
-            pool.submit(run, "fairseq_cli.train", *flags, "--distributed-rank", r) for r in (0, 1)
-        ]
-        log = ranks[0].result()
-        ranks[1].result()
-
-    (model,), _, task = checkpoint_utils.load_model_ensemble_and_task(
-        [str(tmp_path / "checkpoint_last.pt")]
-    )
-    task.load_dataset("valid")
-    batches = task.get_batch_iterator(task.dataset("valid"), max_sentences=37)
-    score = [
-        task._decode_and_compare(sample, model) for sample in batches.next_epoch_itr(shuffle=False)
-    ]
-    assert [part.total for part in score] == [37] and score[0].correct > 0
-    assert figures(log, "exact_match")[-1] == pytest.approx(score[0].percent, abs=1e-3)
