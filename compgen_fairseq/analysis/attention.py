@@ -24,6 +24,7 @@ from compgen_fairseq.analysis.pairs import (
 )
 from compgen_fairseq.analysis.vocabulary import index, quantizer_of, type_codes
 from compgen_fairseq.analysis.writing import write_csv, write_json
+from compgen_fairseq.progress import progress
 
 BATCH = 64  # pairs
 MOST_WORDS = 200  # in a picture
@@ -144,7 +145,7 @@ def measure(loaded: Loaded, data: Any, pairs: Sequence[Pair]) -> dict[str, Agree
     parts: dict[str, list[Agreement]] = {side: [] for side in SIDES}
     ordered = sorted(pairs, key=lambda pair: data.size(pair.a))
     chunks = [ordered[i : i + BATCH] for i in range(0, len(ordered), BATCH)]
-    for chunk in checkpoint.progress(chunks, "pairs", " batches"):
+    for chunk in progress(chunks, "pairs", len(chunks), " batches"):
         ids = sorted({i for pair in chunk for i in pair[:2]})
         sample = data.collater([data[i] for i in ids])
         row = {int(i): r for r, i in enumerate(sample["id"])}

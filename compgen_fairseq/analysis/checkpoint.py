@@ -1,20 +1,17 @@
 """A trained model with its task, and the sentences that it is run on."""
 
 import argparse
-import sys
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any
 
 import numpy as np
 import torch
 from fairseq import checkpoint_utils, utils
-from tqdm import tqdm
 
+from compgen_fairseq.progress import progress
 from compgen_fairseq.prototypes.states import make_batches
-
-Item = TypeVar("Item")
 
 
 @dataclass(frozen=True)
@@ -117,22 +114,7 @@ def batches(
     data = subset(loaded, name)
     chosen = np.arange(len(data)) if indices is None else np.asarray(indices, dtype=np.int64)
     parts = make_batches(data, chosen, max_tokens)
-    for part in progress(parts, name, " batches"):
+    for part in progress(parts, name, len(parts), " batches"):
         sample = data.collater([data[int(i)] for i in part])
         cuda = loaded.device.type == "cuda"
         yield utils.move_to_cuda(sample, loaded.device) if cuda else sample
-
-
-def progress(items: Sequence[Item], description: str, unit: str) -> Iterator[Item]:
-    """The items of a sequence, with a bar as of :func:`progress_bar`."""
-    bar = progress_bar(description, unit, len(items))
-    with bar:
-        for item in items:
-            yield item
-            bar.update()
-
-
-def progress_bar(description: str, unit: str, total: int) -> tqdm:
-    """A bar with the time left; a line every 10 seconds where it is no terminal."""
-    interval = 0.1 if sys.stderr.isatty() else 10.0
-    return tqdm(desc=description, total=total, unit=unit, mininterval=interval)

@@ -14,6 +14,7 @@ import numpy as np
 from compgen.ranges import AT_LEAST_1, SEED
 from compgen_fairseq.analysis import checkpoint, plotting, vocabulary, writing
 from compgen_fairseq.analysis.tags import read_tags, scan_tags
+from compgen_fairseq.progress import progress
 
 FOLDS = 10
 CHUNK = 10_000  # sentences counted at a time
@@ -100,9 +101,8 @@ def run(args: argparse.Namespace) -> list[Path]:
 def count(dataset: Any, side: str, types: int) -> np.ndarray:
     """How often each type occurs on a side of a parallel corpus, ``(types,)``."""
     counts = np.zeros(types, dtype=np.int64)
-    for start in checkpoint.progress(
-        range(0, len(dataset), CHUNK), "counting words", f" x {CHUNK:,} sentences"
-    ):
+    starts = range(0, len(dataset), CHUNK)
+    for start in progress(starts, "counting words", len(starts), f" x {CHUNK:,} sentences"):
         chunk = range(start, min(start + CHUNK, len(dataset)))
         tokens = np.concatenate([dataset[i][side].numpy() for i in chunk])
         counts += np.bincount(tokens, minlength=types)

@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from compgen_fairseq.analysis.checkpoint import progress_bar
+from compgen_fairseq.progress import progress
 
 DIMENSIONS = 50  # of the principal components that t-SNE reads
 ITERATIONS = 1000
@@ -64,7 +64,7 @@ class _Bar(io.TextIOBase):
     """A bar of t-SNE's iterations, read from what scikit-learn prints every 50 of them."""
 
     def __init__(self) -> None:
-        self.bar = progress_bar("t-SNE", " iterations", ITERATIONS)
+        self.bar = progress(None, "t-SNE", ITERATIONS, " iterations")
 
     def write(self, text: str) -> int:
         if found := re.search(r"Iteration (\d+): error", text):

@@ -5,14 +5,14 @@ SQ-Transformer paper. The structure-oriented vector quantization of that paper m
 variational bound of the same quantity by gradient descent.
 """
 
-import sys
 from collections.abc import Iterable
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import coo_matrix, csr_matrix
 from scipy.special import xlogy
-from tqdm import tqdm
+
+from compgen_fairseq.progress import progress
 
 #: How many classes are kept apart while words are added one by one (or the number of classes
 #: asked for, where that is more). A vocabulary no larger than this is clustered exactly.
@@ -82,8 +82,7 @@ def brown_classes(counts: csr_matrix, num_classes: int) -> NDArray[np.int64]:
     by_column = counts.tocsc()
     classes = np.full(counts.shape[0], -1)
     table = _Merges(max(WINDOW, num_classes) + 1)
-    seconds = 0.1 if sys.stderr.isatty() else 10  # between lines about the time that is left
-    for word in tqdm(order, "Brown classes", unit=" types", mininterval=seconds):
+    for word in progress(order, "Brown classes", len(order), " types"):
         classes[word] = table.size
         table.add(*_neighbours(counts[int(word)], by_column[:, int(word)], classes, int(word)))
         if table.size > max(WINDOW, num_classes):

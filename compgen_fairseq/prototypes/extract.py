@@ -11,8 +11,8 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from compgen_fairseq.progress import progress, rank_and_world
 from compgen_fairseq.prototypes.kmeans import gpu_in_use, prototypes_of
-from compgen_fairseq.prototypes.progress import progress, rank_and_world
 from compgen_fairseq.prototypes.sample import Sample, choose, survey
 from compgen_fairseq.prototypes.states import Store, collect, make_batches, share
 from compgen_fairseq.prototypes.vocabulary import word_types
@@ -159,7 +159,8 @@ def _cluster(store: Store, side: str, settings: Settings, world: int) -> Prototy
     counts = torch.zeros(len(types), dtype=torch.int32)
     spans = bounds - bounds[mine.start]
     gpu = gpu_in_use()
-    for i in progress(range(mine.start, mine.stop), "k-means", mine.stop - mine.start, " types"):
+    turns = range(mine.start, mine.stop)
+    for i in progress(turns, "prototypes: k-means", len(turns), " types"):
         states = block[spans[i] : spans[i + 1]]
         centres = torch.from_numpy(prototypes_of(states, settings.k, settings.seed, gpu))
         vectors[i, : len(centres)] = centres

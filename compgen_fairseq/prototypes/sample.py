@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from compgen_fairseq.prototypes.progress import progress
+from compgen_fairseq.progress import progress
 
 CHUNK = 4096  # sentences
 SLACK = 2**22  # occurrences that are gathered before the surplus is thrown out
@@ -197,7 +197,7 @@ def _chunks(array: np.ndarray) -> Iterator[np.ndarray]:
 
 def _shown(indices: np.ndarray, description: str) -> Iterable[np.ndarray]:
     total = -(-len(indices) // CHUNK)
-    return progress(_chunks(indices), description, total, f" x {CHUNK} pairs")
+    return progress(_chunks(indices), f"prototypes: {description}", total, f" x {CHUNK} pairs")
 
 
 def _flatten(sentences: Sequence[np.ndarray]) -> tuple[np.ndarray, np.ndarray, np.ndarray]:

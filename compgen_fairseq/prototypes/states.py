@@ -11,7 +11,7 @@ from fairseq.data import data_utils
 from torch import Tensor
 from torch.utils.data import DataLoader
 
-from compgen_fairseq.prototypes.progress import progress
+from compgen_fairseq.progress import progress
 from compgen_fairseq.prototypes.sample import Sample
 
 PIECE = 2**18  # states that are sent at a time
@@ -129,7 +129,7 @@ def collect(
     training = model.training
     model.eval()
     try:
-        for sample in progress(loader, "states", len(batches), " batches"):
+        for sample in progress(loader, "prototypes: states", len(batches), " batches"):
             ids, inputs = sample["id"].numpy(), sample["net_input"]
             if device.type == "cuda":
                 inputs = utils.move_to_cuda(inputs, device)

@@ -15,11 +15,11 @@ def rank_and_world() -> tuple[int, int]:
     return 0, 1
 
 
-def progress(items: Iterable[Any], description: str, total: int, unit: str) -> Iterable[Any]:
-    """The items, with a bar and the time left; every 10 seconds where it is no terminal."""
+def progress(items: Iterable[Any] | None, description: str, total: int, unit: str) -> tqdm:
+    """The items, with a bar and the time left; without items a bar that is moved by hand."""
     return tqdm(
         items,
-        f"prototypes: {description}",
+        description,
         total,
         unit=unit,
         disable=rank_and_world()[0] > 0,
