@@ -7,7 +7,7 @@ import torch
 from fairseq import checkpoint_utils
 from fairseq.data import Dictionary
 from fairseq.logging import metrics
-from fairseq_commands import start_workers, status, statuses
+from fairseq_commands import start_workers, statuses
 
 from compgen.scoring import cter
 from compgen_fairseq.tasks import compgen_translation, eval_cter
@@ -29,7 +29,7 @@ CONTEXTS = {
 
 
 @pytest.fixture(scope="module")
-def cognition(tmp_path_factory):
+def cognition(tmp_path_factory, run):
     """A prepared folder whose validation set is 20 of CoGnition's kind, and those as training."""
     folder = tmp_path_factory.mktemp("cognition")
     pairs = [
@@ -43,7 +43,7 @@ def cognition(tmp_path_factory):
             (folder / f"{part}.{language}").write_text(text)
     data = folder / "data"
     parts = ["--trainpref", folder / "train", "--validpref", folder / "valid"]
-    assert status("preprocess", "-s", "en", "-t", "zh", *parts, "--destdir", data) == 0
+    run("fairseq_cli.preprocess", "-s", "en", "-t", "zh", *parts, "--destdir", data)
     (data / "cter").mkdir()
     (data / "cter/lexicon").write_text(LEXICON)
     (data / "cter/valid.compound").write_text("".join(f"{pair[0]}\n" for pair in pairs))
