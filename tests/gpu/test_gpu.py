@@ -6,6 +6,7 @@ them a CPU can, to try the tests themselves.
 
 import os
 import re
+import sys
 
 import pytest
 import torch
@@ -58,6 +59,7 @@ def train(run, on_gpu, tiny_data):
             *(tiny_data, *on_gpu, "--task", "compgen_translation", *MODELS[name]),
             *("--optimizer", "adam", "--lr", 0.001, "--max-tokens", 200, "--seed", 1),
             *("--max-update", updates, "--save-dir", folder, "--log-interval", 1, *flags),
+            python=sys.executable,
         )
 
     return train
@@ -109,7 +111,9 @@ def test_generation_equals_the_cpus(name, train, run, plugin, on_gpu, tiny_data,
     flags = [tiny_data, "--path", tmp_path / "checkpoint_last.pt", "--beam", 5]
     ours, theirs = (
         re.findall(
-            r"^H-(\d+)\t([-\d.]+)\t(.*)$", run("fairseq_cli.generate", *flags, *device), re.M
+            r"^H-(\d+)\t([-\d.]+)\t(.*)$",
+            run("fairseq_cli.generate", *flags, *device, python=sys.executable),
+            re.M,
         )
         for device in (on_gpu, plugin)
     )

@@ -40,9 +40,11 @@ def instant() -> str:
     with socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET) as listener:
         listener.bind(str(folder / "socket"))
         listener.listen(64)
+        # asked in the usual way whether there is a GPU, the server's children could not use it
+        variables = {"PYTHONPATH": str(here.parents[2]), "PYTORCH_NVML_BASED_CUDA_CHECK": "1"}
         instant.server = subprocess.Popen(  # type: ignore[attr-defined]
             [sys.executable, here, str(listener.fileno()), folder / "python"],
-            env={**os.environ, "PYTHONPATH": str(here.parents[2])},
+            env={**os.environ, **variables},
             stdin=subprocess.PIPE,  # its end tells the server that pytest has ended
             stdout=subprocess.DEVNULL,
             pass_fds=[listener.fileno()],
