@@ -66,7 +66,6 @@ setup(
             "compgen-prototypes=compgen_cli.prototypes:main",
             "compgen-report=compgen_cli.report:main",
             "compgen-results=compgen_cli.results:main",
-            "compgen-codes=compgen_cli.codes:main",
             "compgen-analyze=compgen_cli.analyze:main",
             "compgen-sememes=compgen_cli.sememes:main",
             "compgen-prepare=compgen_cli.prepare:main",

@@ -10,11 +10,8 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Protocol
 
-PACKAGES = (
-    "compgen",
-    "compgen_cli",
-    "compgen_fairseq",
-)  # their ValueErrors and OSErrors are sentences already
+# their ValueErrors and OSErrors are sentences already
+PACKAGES = ("compgen", "compgen_cli", "compgen_fairseq")
 LONGEST = 600  # characters of a message that is not ours; PyTorch lists every weight
 
 
@@ -34,10 +31,10 @@ def sentence(error: BaseException) -> str:
     text = " ".join(str(error).split())
     if told := _about_output(error):
         return told
-    if isinstance(error, ValueError | OSError) and _place(error)[0] in PACKAGES:
-        return text
     if isinstance(error, OSError) and error.filename is not None:
         return f"{error.filename}: {error.strerror}"
+    if isinstance(error, ValueError | OSError) and _place(error)[0] in PACKAGES:
+        return text
     package = _place(error)[0]
     if isinstance(error, OSError) and error.errno is None and text:
         return text  # somebody's own words

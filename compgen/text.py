@@ -29,7 +29,12 @@ def read_lines(path: Path | str, n: int | None = None) -> list[str]:
         ValueError: if it cannot be read, or has not ``n`` lines; the message names the file.
     """
     text = read_text(path)
-    lines = [line.rstrip("\r") for line in text.removesuffix("\n").split("\n")] if text else []
+    lines = split_lines(text)
     if n is not None and len(lines) != n:
         raise ValueError(f"{path}: it has {len(lines)} lines, but the log has {n} sentences")
     return lines
+
+
+def split_lines(text: str) -> list[str]:
+    """The lines of a text without their ends; only a line feed ends a line."""
+    return [line.rstrip("\r") for line in text.removesuffix("\n").split("\n")] if text else []

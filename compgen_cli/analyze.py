@@ -29,7 +29,9 @@ def parse(argv: list[str]) -> argparse.Namespace:
         if kind in argv[:1]:
             module = importlib.import_module(f"compgen_fairseq.analysis.{kind}")
             module.add_arguments(one)
-            one.add_argument("--out", required=True, metavar="FOLDER", help="where to write")
+            printed = kind == "codes"
+            text = "where to write" + (" (default: print the words of each code)" * printed)
+            one.add_argument("--out", required=not printed, metavar="FOLDER", help=text)
             one.set_defaults(run=module.run)
     return top.parse_args(argv)
 
@@ -43,7 +45,7 @@ def main(argv: list[str] | None = None) -> int:
 
     @command(f"compgen-analyze {args.kind}")
     def analyze(argv: list[str] | None = None) -> int:
-        if Path(args.out).exists() and not Path(args.out).is_dir():
+        if args.out and Path(args.out).exists() and not Path(args.out).is_dir():
             raise ValueError(f"{args.out} is no folder: choose another --out")
         print(*args.run(args), sep="\n")
         return 0

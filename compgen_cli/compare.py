@@ -3,16 +3,15 @@
 import argparse
 import json
 import sys
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import asdict
 from typing import Any
 
 from compgen.errors import command
 from compgen.ranges import Range
-from compgen.scoring import cter, cter_rules
 from compgen.scoring.bleu import SCORES
 from compgen.scoring.generate_log import Generation, read
-from compgen.scoring.signature import signature
+from compgen.scoring.metrics import BleuMetric, CterMetric, Metric
 from compgen.scoring.significance import (
     BLEU_TESTS,
     RESAMPLES,
@@ -21,88 +20,47 @@ from compgen.scoring.significance import (
     compare_bleu,
     compare_paired,
 )
-from compgen.text import read_lines
 from compgen_cli.parser import Parser
-from compgen_cli.score import add_options, bleu_options, bleu_signature
+from compgen_cli.score import add_options, metric_of
 
 RESAMPLED = Range(1, 10**6, closed=True)
 SEED = Range(1, 2**32)  # sacreBLEU takes 0 for no seed
-Comparisons = tuple[Mapping[str, PairedComparison | BleuComparison], str]  # by score; signature
+METRICS = ("exact_match", *SCORES, "cter")
+Comparison = PairedComparison | BleuComparison
 
 
-def compare_exact_match(a: Generation, b: Generation, args: argparse.Namespace) -> Comparisons:
-    targets = references(a, b, args)
+def compare(
+    a: Generation, b: Generation, args: argparse.Namespace
+) -> tuple[Mapping[str, Comparison], str]:
+    """Compare two systems sentence by sentence, or by groups of sentences that share a compound.
 
-    def right(system: Generation) -> list[bool]:
-        return [h == t for h, t in zip(system.hypotheses, targets, strict=True)]
-
-    found = compare_paired(right(a), right(b), args.resamples, args.seed)
-    return {"exact_match": found}, _signature(args, len(targets))
-
-
-def compare_cter(a: Generation, b: Generation, args: argparse.Namespace) -> Comparisons:
-    """Compare by groups of lines: what shares a compound is not drawn independently."""
-    if not (args.compound and args.lexicon):
-        raise ValueError("say --compound FILE and --lexicon FILE: those of the data folder's cter")
-    rules = cter_rules.load(args.lexicon, args.strict)
-    compounds = rules.read_compounds(args.compound)
-
-    def wrong(log: str, system: Generation) -> list[list[bool]]:
-        try:
-            return rules.wrong(system.sources, compounds, system.hypotheses)
-        except cter.CTERError as error:
-            raise ValueError(f"{log} and {args.compound}: {error}") from None
-
-    first, second = wrong(args.a, a), wrong(args.b, b)
-    if len(sizes := set(map(len, first))) > 1:
-        raise ValueError(
-            f"{args.compound}: compounds have from {min(sizes)} to {max(sizes)} lines; they can be "
-            "compared if all have the same number"
-        )
-
-    def compare(value: Callable[[Sequence[bool]], float]) -> PairedComparison:
-        values = [value(group) for group in first], [value(group) for group in second]
-        return compare_paired(*values, args.resamples, args.seed)
-
-    rates = {"instance": compare(lambda group: sum(group) / len(group)), "aggregate": compare(any)}
-    stated = {"rules": rules.name, "lexicon": cter.fingerprint(rules.lexicon)}
-    return rates, _signature(args, len(compounds), **stated)
-
-
-def compare_by_bleu(a: Generation, b: Generation, args: argparse.Namespace) -> Comparisons:
-    found = compare_bleu(
-        a.hypotheses,
-        b.hypotheses,
-        references(a, b, args),
-        bleu_options(args),
-        args.test,
-        args.resamples,
-        args.seed,
-    )
-    return {args.metric: found}, bleu_signature(found.signature, args)
-
-
-METRICS: dict[str, Callable[[Generation, Generation, argparse.Namespace], Comparisons]] = {
-    "exact_match": compare_exact_match,
-    "bleu": compare_by_bleu,
-    "chrf": compare_by_bleu,
-    "cter": compare_cter,
-}
-
-
-def references(a: Generation, b: Generation, args: argparse.Namespace) -> list[str]:
-    """The references both systems are compared with.
+    Returns:
+        The comparison of each score, and their signature.
 
     Raises:
-        ValueError: if there are none, or those of the two logs differ.
+        ValueError: if what they are to be compared by is missing or not the same.
     """
-    if args.reference:
-        return read_lines(args.reference, len(a.sources))
-    for log, system in ((args.a, a), (args.b, b)):
-        if not system.targets:
-            raise ValueError(f"{log}: it has no references (T- lines); say --reference FILE")
-    _same(a.targets, b.targets, "reference", args)
-    return a.targets
+    if args.metric == "cter" and not (args.compound and args.lexicon):
+        raise ValueError("say --compound FILE and --lexicon FILE: those of the data folder's cter")
+    if args.metric == "cter":
+        metric: Metric = CterMetric(args.compound, args.lexicon, args.strict)
+    else:
+        metric = metric_of(args)
+        if not args.reference:
+            _same(a.references(), b.references(), "reference", args)
+    if isinstance(metric, BleuMetric):
+        texts = a.hypotheses, b.hypotheses, a.references(args.reference)
+        found = compare_bleu(*texts, metric.how, args.test, args.resamples, args.seed)
+        return {metric.name: found}, metric.stamped(found.signature)
+    first, second = metric.values(a), metric.values(b)
+    compared = {
+        metric.name if name == "score" else name: compare_paired(
+            first[name], second[name], args.resamples, args.seed
+        )
+        for name in first
+    }
+    test = {"test": "binomial", "bs": str(args.resamples), "seed": str(args.seed)}
+    return compared, metric.signature(len(a.sources), **test)
 
 
 def _same(a: list[str], b: list[str], what: str, args: argparse.Namespace) -> None:
@@ -117,12 +75,7 @@ def _same(a: list[str], b: list[str], what: str, args: argparse.Namespace) -> No
             )
 
 
-def _signature(args: argparse.Namespace, n: int, **settings: str) -> str:
-    options = {"test": "binomial", "bs": str(args.resamples), "seed": str(args.seed)}
-    return signature(args.metric, n, **settings, **options)
-
-
-def describe(name: str, found: PairedComparison | BleuComparison, test: str) -> str:
+def describe(name: str, found: Comparison, test: str) -> str:
     """One comparison in words, in lines of a width."""
     a, b, interval = f"{found.a:8.2f}", f"{found.b:8.2f}", ""
     if isinstance(found, PairedComparison):
@@ -173,7 +126,7 @@ def main(argv: list[str] | None = None) -> int:
 
     a, b = read(args.a, args.expected), read(args.b, args.expected)
     _same(a.sources, b.sources, "source", args)
-    found, stamp = METRICS[args.metric](a, b, args)
+    found, stamp = compare(a, b, args)
     if args.json:
         scores: dict[str, Any] = {
             name: {**asdict(one), "difference": one.difference} for name, one in found.items()

@@ -6,24 +6,24 @@ import os
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 from compgen.errors import command
 from compgen.output import write_files
-from compgen.scoring import cter, cter_agreement, cter_rules, generate_log
-from compgen.scoring.cter import CTER, CTERError, Line
-from compgen.scoring.cter_rules import GROUPINGS, OwnLexicon, Rules
+from compgen.scoring.cter import TYPES, Line, fingerprint
+from compgen.scoring.cter_agreement import agreement, read_verdicts
+from compgen.scoring.cter_rates import rates
+from compgen.scoring.cter_rules import OwnRules, is_own, load
+from compgen.scoring.generate_log import Generation, read
+from compgen.scoring.metrics import CterMetric
 from compgen.scoring.signature import signature
+from compgen.text import read_lines
 from compgen_cli.parser import Parser
+from compgen_cli.score import as_json
 
 PUBLISHED = {
     "--compound": "cognition/data/cg-test/cg-test.compound",
     "--lexicon": "cognition/eval/lexicon",
-}
-TITLES = {
-    "type": "phrase",
-    "compound_length": "compound length (words, a modifier's too)",
-    "context_length": "context length (tokens outside the compound)",
-    "modifier": "modifier (he liked, at the store, on the floor)",
 }
 COLUMNS = ("id", "type", "source", "compound", "hypothesis", "error")
 Verdicts = Sequence[tuple[str, ...]]  # what is wrong with each line
@@ -34,32 +34,32 @@ def main(argv: list[str] | None = None) -> int:
     """Print CTER and its signature; return 1 if the input cannot be scored."""
     args = _parser().parse_args(argv)
     if args.why and not args.per_line:
-        raise CTERError("--why is a column of --per-line FILE; say that, too")
+        raise ValueError("--why is a column of --per-line FILE; say that, too")
     lexicon = _file(args, "--lexicon")
     if args.check:
         return _check(args, lexicon)
-    rules = cter_rules.load(lexicon, args.strict)
-    score, table, rows = (_against if args.against else _score)(args, rules)
+    score, table, rows = (_against if args.against else _score)(args, lexicon)
     texts = {args.per_line: rows, args.json_out: f"{json.dumps(score)}\n"}
     write_files({path: text for path, text in texts.items() if path})
-    print(*([json.dumps(score)] if args.json else [*table, score["signature"]]), sep="\n")
+    print(*([json.dumps(score)] if args.json else [table, score["signature"]]), sep="\n")
     return 0
 
 
-Result = tuple[dict[str, object], list[str], Iterator[str]]  # JSON, a table, lines for --per-line
+Result = tuple[dict[str, Any], str, Iterator[str]]  # JSON, a table, lines for --per-line
 
 
 def _check(args: argparse.Namespace, lexicon: Path) -> int:
     """Name every bad line of a lexicon and its compounds; 1 if there is one."""
-    lines = cter.read_lines(lexicon)
-    own = OwnLexicon.of(lines)
-    bad = [(lexicon, *one) for one in own.bad] if cter_rules.is_own(lines) else []
+    lines = read_lines(lexicon)
+    bad = [(lexicon, *one) for one in OwnRules(lines).bad] if is_own(lines) else []
     compounds: list[str] = []
     if not bad:
-        rules, path = cter_rules.load(lexicon), _file(args, "--compound")
-        compounds = cter.read_lines(path) if rules.name == "own" else rules.read_compounds(path)
-        if rules.name == "own":
+        rules, path = load(lexicon), _file(args, "--compound")
+        if isinstance(rules, OwnRules):
+            compounds = read_lines(path)
             bad = [(path, *one) for one in rules.bad_compounds(compounds)]
+        else:
+            compounds = rules.read_compounds(path)
     for path, number, text in bad:
         print(f"{path}, line {number}: {text}")
     if not bad:
@@ -70,48 +70,37 @@ def _check(args: argparse.Namespace, lexicon: Path) -> int:
     return 1 if bad else 0
 
 
-def _score(args: argparse.Namespace, rules: Rules) -> Result:
+def _score(args: argparse.Namespace, lexicon: Path) -> Result:
     """CTER by one set of rules."""
-    compound = _file(args, "--compound")
-    compounds = rules.read_compounds(compound)
-    sources, hypotheses = _translations(args, len(compounds))
-    try:
-        lines = cter.align(sources, compounds, hypotheses, rules.parse)
-    except CTERError as error:
-        raise CTERError(f"{args.log or args.hypothesis} and {compound}: {error}") from None
-    failed = list(map(rules.judge, lines))
-    wrong, group_of = list(map(bool, failed)), rules.group_of(lines)
-    total, groups = cter.rates(wrong, None, group_of), cter.groups(lines, wrong, group_of)
-    if rules.name == "own":
-        groups = {name: groups[name] for name in GROUPINGS}
-    stamp = signature("cter", total.n, rules=rules.name, lexicon=cter.fingerprint(rules.lexicon))
-    explain = rules.explain if args.why else None
-    rows = _tsv(lines, wrong, {"failed": failed}, explain, range(len(lines)))
-    return _json(total, groups, stamp), _table(total, groups), rows
+    metric = CterMetric(_file(args, "--compound"), lexicon, args.strict)
+    judged = metric.judge(_translations(args, len(metric.compounds)))
+    score = metric.score_of(judged)
+    explain = metric.rules.explain if args.why else None
+    every = range(len(judged.lines))
+    rows = _tsv(judged.lines, judged.wrong, {"failed": judged.faults}, explain, every)
+    return as_json(metric, score), score.text, rows
 
 
-def _against(args: argparse.Namespace, published: Rules) -> Result:
+def _against(args: argparse.Namespace, lexicon: Path) -> Result:
     """How well the verdicts of both sets of rules agree with people's."""
     if args.log or args.source or args.hypothesis or args.compound or args.strict:
-        raise CTERError("--against FILE holds all lines and is for both rules: say only --lexicon")
-    strict = cter_rules.load(_file(args, "--lexicon"), strict=True)
-    lines, people = cter_agreement.read_verdicts(args.against, published.lexicon)
+        raise ValueError("--against FILE holds all lines and is for both rules: say only --lexicon")
+    published, strict = (load(lexicon, strict) for strict in (False, True))
+    lines, people = read_verdicts(args.against, published.lexicon)
     failed = {rules.name: list(map(rules.judge, lines)) for rules in (published, strict)}
     verdicts = {"people": people} | {name: list(map(bool, found)) for name, found in failed.items()}
-    types = ("all", *cter.TYPES)
+    types = ("all", *TYPES)
     members = {t: [i for i, line in enumerate(lines) if t in ("all", line.type)] for t in types}
     scores = {
         kind: {
-            name: cter_agreement.agreement(
-                [people[i] for i in chosen], [verdicts[name][i] for i in chosen]
-            )
+            name: agreement([people[i] for i in chosen], [verdicts[name][i] for i in chosen])
             for name in failed
         }
         for kind, chosen in members.items()
         if chosen
     }
-    rates = {name: cter.rates(wrong) for name, wrong in verdicts.items()}
-    stamp = signature("cter-agreement", len(lines), lexicon=cter.fingerprint(published.lexicon))
+    totals = {name: rates(wrong) for name, wrong in verdicts.items()}
+    stamp = signature("cter-agreement", len(lines), lexicon=fingerprint(published.lexicon))
     table = [
         f"{'errors found, in %':20s}{'published: P':>13s}{'R':>8s}{'F1':>8s}"
         f"{'strict: P':>13s}{'R':>8s}{'F1':>8s}{'lines':>8s}"
@@ -123,8 +112,8 @@ def _against(args: argparse.Namespace, published: Rules) -> Result:
         )
         table.append(f"{kind:20s}{cells}{len(members[kind]):8d}")
     table += ["", f"{'CTER in %':20s}{'instance':>13s}{'aggregate':>11s}"]
-    table += [f"{name:20s}{r.instance:13.2f}{r.aggregate:11.2f}" for name, r in rates.items()]
-    score: dict[str, object] = {
+    table += [f"{name:20s}{r.instance:13.2f}{r.aggregate:11.2f}" for name, r in totals.items()]
+    score = {
         "metric": "cter-agreement",
         "agreement": {
             kind: {
@@ -133,20 +122,12 @@ def _against(args: argparse.Namespace, published: Rules) -> Result:
             }
             for kind, by_rules in scores.items()
         },
-        "cter": {name: _numbers(rate) for name, rate in rates.items()},
+        "cter": {name: rate.numbers for name, rate in totals.items()},
         "signature": stamp,
     }
     unlike = [i for i in range(len(lines)) if len({wrong[i] for wrong in verdicts.values()}) > 1]
     explain = strict.explain if args.why else None
-    return score, [*table, ""], _tsv(lines, people, failed, explain, unlike)
-
-
-def _json(total: CTER, groups: dict[str, dict[str, CTER]], stamp: str) -> dict[str, object]:
-    parts = {
-        name: {key: _numbers(score) for key, score in members.items()}
-        for name, members in groups.items()
-    }
-    return {"metric": "cter", **_numbers(total), "groups": parts, "signature": stamp}
+    return score, "\n".join([*table, ""]), _tsv(lines, people, failed, explain, unlike)
 
 
 def _parser() -> argparse.ArgumentParser:
@@ -202,21 +183,20 @@ def _file(args: argparse.Namespace, flag: str) -> Path:
     given = getattr(args, flag.strip("-"))
     data = os.environ.get("COMPGEN_DATA")
     if not given and not data:
-        raise CTERError(
+        raise ValueError(
             f"say {flag} FILE, or set COMPGEN_DATA to the folder with {PUBLISHED[flag]}"
         )
     return Path(given or Path(data or "", PUBLISHED[flag]))
 
 
-def _translations(args: argparse.Namespace, expected: int) -> tuple[list[str], list[str]]:
+def _translations(args: argparse.Namespace, expected: int) -> Generation:
     """The sources and hypotheses of the log or of the two files."""
     files = (args.source, args.hypothesis)
     if bool(args.log) == any(files) or any(files) != all(files):
-        raise CTERError("say --log LOG, or --source FILE and --hypothesis FILE")
+        raise ValueError("say --log LOG, or --source FILE and --hypothesis FILE")
     if args.log:
-        generation = generate_log.read(args.log, expected)
-        return generation.sources, generation.hypotheses
-    return cter.read_lines(args.source), cter.read_lines(args.hypothesis)
+        return read(args.log, expected)
+    return Generation(read_lines(args.source), [], read_lines(args.hypothesis), args.hypothesis)
 
 
 def _tsv(
@@ -236,20 +216,6 @@ def _tsv(
             faults = dict.fromkeys(fault for faults in found for fault in faults)
             row.append("; ".join(explain(line, fault) for fault in faults))
         yield "\t".join(cell.replace("\t", " ") for cell in row) + "\n"
-
-
-def _numbers(score: CTER) -> dict[str, float]:
-    return {"instance": score.instance, "aggregate": score.aggregate, "n": score.n}
-
-
-def _table(total: CTER, groups: dict[str, dict[str, CTER]]) -> list[str]:
-    def row(name: str, score: CTER) -> str:
-        return f"{name:12s}{score.instance:10.2f}{score.aggregate:11.2f}{score.n:8d}"
-
-    rows = [f"{'CTER in %':12s}{'instance':>10s}{'aggregate':>11s}{'lines':>8s}", row("all", total)]
-    for name, members in groups.items():
-        rows += ["", TITLES[name], *(row(f"  {key}", score) for key, score in members.items())]
-    return [*rows, ""]
 
 
 if __name__ == "__main__":

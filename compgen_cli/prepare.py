@@ -4,6 +4,7 @@ import importlib
 import sys
 
 from compgen.data.corpora import CORPORA
+from compgen.errors import command
 from compgen_cli.parser import Parser
 
 # each data set's module of compgen.data, and what comes before the user's words
@@ -26,8 +27,18 @@ def main(argv: list[str] | None = None) -> int:
     parser.add_argument("words", metavar="...", nargs="...", help="see compgen-prepare NAME --help")
     args = parser.parse_args(argv)
     module, *first = MODULES[args.name]
-    importlib.import_module(f"compgen.data.{module}").main([*first, *args.words])
-    return 0
+    script = f"prepare/{args.name}.sh"
+
+    @command(script)
+    def prepare(argv: list[str] | None = None) -> int:
+        importlib.import_module(f"compgen.data.{module}").main([*first, *args.words])
+        return 0
+
+    try:
+        return prepare()
+    except KeyboardInterrupt:
+        print(f"\n{script}: interrupted; the same command again goes on.", file=sys.stderr)
+        return 130
 
 
 if __name__ == "__main__":

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from compgen.errors import command
 from compgen.output import write
-from compgen.reporting import figures
+from compgen.reporting import pictures
 from compgen.reporting.comparison import compare
 from compgen.reporting.curves import curves
 from compgen.reporting.render import as_json, markdown
@@ -56,19 +56,19 @@ def main(argv: list[str] | None = None) -> int:
     found = report_of(args.runs, args.allow_differences)
     compared = compare(found, args.baseline)
     drawn = curves(found)
-    pictures = figures.find(map(Path, args.runs), map(Path, args.figures))
+    found_pictures = pictures.find(map(Path, args.runs), map(Path, args.figures))
     text = page = None
     if args.html:
         from compgen.reporting.html import html
 
         words = ["compgen-report", *(sys.argv[1:] if argv is None else argv)]
-        page = html(found, compared, drawn, pictures, words)
+        page = html(found, compared, drawn, found_pictures, words)
     if args.json:
         text = json.dumps(as_json(found, compared), indent=1) + "\n"
     elif args.out or not args.html:
         beside = Path(args.html) if args.html else None
         folder = Path(args.out).parent if args.out else Path()
-        text = markdown(found, compared, drawn, pictures, beside, folder)
+        text = markdown(found, compared, drawn, found_pictures, beside, folder)
     if page is not None:
         write(args.html, page)
         print(f"compgen-report: {args.html} holds everything", file=sys.stderr)

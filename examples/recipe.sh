@@ -210,11 +210,12 @@ generate() {
 # codes NAME: for a model that has codes, the words of each in SAVE/codes.NAME.json.
 codes() {
     local file="$save/codes.$1.json"
-    if compgen-codes "$save/checkpoint_$1.pt" "$data" --json >"$file.partial" 2>"$save/codes.err"
+    if compgen-analyze codes "$save/checkpoint_$1.pt" "$data" --json >"$file.partial" \
+        2>"$save/codes.err"
     then
         mv "$file.partial" "$file"
     else
-        grep -Eq "has no codes|holds no sq_transformer" "$save/codes.err" || { cat "$save/codes.err" >&2; exit 1; }
+        grep -q "has no codes" "$save/codes.err" || { cat "$save/codes.err" >&2; exit 1; }
         rm "$file.partial"
     fi
     rm "$save/codes.err"

@@ -11,9 +11,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from compgen.data.packages import Package
-from compgen.data.prepared import PrepareError
-from compgen.data.sentence_sets import Example, SetParser, prepare, table
+from compgen.data.archives import Package
+from compgen.data.labelled_sentences import Example, SetParser, prepare, table
 
 FILE = Package("BiRD.txt")
 COLUMNS = "term1,term2,score"
@@ -38,7 +37,7 @@ def read(name: str, lines: Sequence[str], columns: Sequence[str]) -> list[Exampl
         columns: the names of the two phrases' and of the score's column.
 
     Raises:
-        PrepareError: a line has not the form that it should have.
+        ValueError: a line has not the form that it should have.
     """
     examples = []
     for number, fields in enumerate(table(name, lines, columns), start=2):
@@ -47,7 +46,7 @@ def read(name: str, lines: Sequence[str], columns: Sequence[str]) -> list[Exampl
         except ValueError:
             right = False
         if not right:
-            raise PrepareError(f"{name}, line {number}: the score {fields[2]!r} is not in [0, 1].")
+            raise ValueError(f"{name}, line {number}: the score {fields[2]!r} is not in [0, 1].")
         examples.append(Example(*fields))
     return examples
 

@@ -28,8 +28,6 @@ from sacremoses import MosesPunctNormalizer, MosesTokenizer
 from subword_nmt import apply_bpe, learn_bpe
 from tqdm import tqdm
 
-from compgen.data.prepared import PrepareError
-
 Pair = tuple[str, str]
 Side = Callable[[str], str]
 
@@ -46,17 +44,17 @@ SEGMENT = re.compile(r"<seg\b[^>]*>(.*?)</seg\s*>", re.DOTALL | re.IGNORECASE)
 OPENING = re.compile(r"<seg\b", re.IGNORECASE)
 
 
-def read_lines(path: Path, progress: str | None = None) -> Iterator[str]:
+def stream_lines(path: Path, progress: str | None = None) -> Iterator[str]:
     """The lines of a UTF-8 file, gzip'ed if its name ends in ``.gz``.
 
-    Only a line feed ends a line.  Bytes that are no UTF-8 become U+FFFD, so that no line is lost.
+    Only a line feed ends a line.
 
     Args:
         path: the file.
         progress: the title of a progress bar over its bytes, shown on a terminal; None: no bar.
 
     Raises:
-        PrepareError: if a gzip'ed file is cut short or damaged.
+        ValueError: if a gzip'ed file is cut short or damaged, or a line is not UTF-8.
     """
     with (
         open(path, "rb") as raw,
@@ -70,12 +68,15 @@ def read_lines(path: Path, progress: str | None = None) -> Iterator[str]:
     ):
         stream = gzip.GzipFile(fileobj=raw) if path.suffix == ".gz" else raw
         try:
-            for number, line in enumerate(stream):
-                if number % BATCH == 0:
+            for number, line in enumerate(stream, 1):
+                if number % BATCH == 1:
                     bar.update(raw.tell() - bar.n)
-                yield line.decode("utf-8", errors="replace").rstrip("\n")
+                yield line.decode("utf-8").rstrip("\n")
         except (EOFError, gzip.BadGzipFile, zlib.error) as error:
-            raise PrepareError(f"{path} is cut short or damaged ({error}).") from None
+            raise ValueError(f"{path} is cut short or damaged ({error}).") from None
+        except UnicodeDecodeError as error:
+            reason = f"{error.object[error.start : error.end]!r}, {error.reason}"
+            raise ValueError(f"{path}, line {number} is not UTF-8 text ({reason}).") from None
         bar.update(raw.tell() - bar.n)
 
 
@@ -85,7 +86,7 @@ def read_talks(path: Path, progress: str | None = None) -> Iterator[str]:
     The other lines in tags (address, number, keywords, ...) are left out, as in fairseq's
     ``prepare-iwslt14.sh``.
     """
-    for line in read_lines(path, progress):
+    for line in stream_lines(path, progress):
         if not METADATA.match(line.lstrip()):
             yield TITLE.sub("", line)
 
@@ -97,14 +98,12 @@ def read_segments(path: Path, progress: str | None = None) -> Iterator[str]:
     apostrophe becomes ``'`` (fairseq's ``prepare-*.sh`` do the latter).
 
     Raises:
-        PrepareError: if there is no segment, or one is not closed.
+        ValueError: if there is no segment, or one is not closed.
     """
-    text = "\n".join(read_lines(path, progress))
+    text = "\n".join(stream_lines(path, progress))
     segments = SEGMENT.findall(text)
     if not segments or len(segments) != len(OPENING.findall(text)):
-        raise PrepareError(
-            f"{path} is no complete test set: it has {len(segments)} whole segments."
-        )
+        raise ValueError(f"{path} is no complete test set: it has {len(segments)} whole segments.")
     for segment in segments:
         yield " ".join(html.unescape(segment).replace("\u2019", "'").split())
 
@@ -114,14 +113,14 @@ def read_pairs(source: Path, target: Path, progress: str) -> Iterator[Pair]:
 
     Args:
         source: ``*.sgm`` or ``*.xml`` (:func:`read_segments`), ``train.tags.*``
-            (:func:`read_talks`) or another file (:func:`read_lines`).
+            (:func:`read_talks`) or another file (:func:`stream_lines`).
         target: likewise.
         progress: what is done with it, for the progress bar.
 
     Raises:
-        PrepareError: if one side has more lines than the other.
+        ValueError: if one side has more lines than the other.
     """
-    read = read_lines
+    read = stream_lines
     if source.suffix in (".sgm", ".xml"):
         read = read_segments
     elif source.name.startswith("train.tags."):
@@ -130,7 +129,7 @@ def read_pairs(source: Path, target: Path, progress: str) -> Iterator[Pair]:
     for number, (one, other) in enumerate(sides):
         if one is None or other is None:
             shorter, longer = (source, target) if one is None else (target, source)
-            raise PrepareError(
+            raise ValueError(
                 f"{shorter} has only {number} lines and {longer} has more: they are no pair."
             )
         yield one, other
@@ -145,7 +144,7 @@ def write_parts(pairs: Iterable[tuple[str, Pair]], folder: Path, languages: Pair
         languages: of the source and of the target.
 
     Raises:
-        PrepareError: if a part has no pair.
+        ValueError: if a part has no pair.
     """
     folder.mkdir()
     written = dict.fromkeys(PARTS, 0)
@@ -163,7 +162,7 @@ def write_parts(pairs: Iterable[tuple[str, Pair]], folder: Path, languages: Pair
             written[part] += 1
     for part, number in written.items():
         if not number:
-            raise PrepareError(f"the files are too small: no pair is left for {part}.")
+            raise ValueError(f"the files are too small: no pair is left for {part}.")
 
 
 @dataclass(frozen=True)
@@ -227,14 +226,14 @@ def learn_codes(texts: Sequence[Path], merges: int, codes: Path) -> None:
     """Learn BPE on several texts together and write subword-nmt's codes.
 
     Raises:
-        PrepareError: if the texts have no word of two letters.
+        ValueError: if the texts have no word of two letters.
     """
     words: Counter[str] = Counter()
     for text in texts:
-        for line in read_lines(text, f"words of {text.name}"):
+        for line in stream_lines(text, f"words of {text.name}"):
             words.update(line.split())
     if not any(len(word) > 1 for word in words):
-        raise PrepareError(f"{texts[0]} has no words to learn BPE from.")
+        raise ValueError(f"{texts[0]} has no words to learn BPE from.")
     learn_bpe.tqdm = partial(tqdm, desc="merges", disable=None)  # its own bar fills up logs
     with open(codes, "w", encoding="utf-8", newline="\n") as file:
         counted = (f"{word} {count}\n" for word, count in words.items())
@@ -245,10 +244,10 @@ def learn_sentencepiece(texts: Sequence[Path], size: int, model: Path) -> None:
     """Learn a SentencePiece vocabulary (unigram model) on several texts together.
 
     Raises:
-        PrepareError: if the texts do not allow this size.
+        ValueError: if the texts do not allow this size.
     """
     lines = itertools.chain.from_iterable(
-        read_lines(text, f"sentences of {text.name}") for text in texts
+        stream_lines(text, f"sentences of {text.name}") for text in texts
     )
     written = BytesIO()
     sentencepiece.set_random_generator_seed(1)
@@ -263,7 +262,7 @@ def learn_sentencepiece(texts: Sequence[Path], size: int, model: Path) -> None:
         )
     except RuntimeError as error:
         reason = str(error).rpartition("] ")[2].rstrip(".")
-        raise PrepareError(f"SentencePiece cannot learn {size} pieces: {reason}.") from None
+        raise ValueError(f"SentencePiece cannot learn {size} pieces: {reason}.") from None
     model.write_bytes(written.getvalue())
 
 

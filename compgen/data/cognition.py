@@ -33,16 +33,10 @@ from subword_nmt.apply_bpe import BPE
 from subword_nmt.learn_bpe import learn_bpe
 from tqdm import tqdm
 
-from compgen.data.prepared import (
-    Parser,
-    Preparation,
-    PrepareError,
-    hold_out,
-    read_lines,
-    write_lines,
-)
+from compgen.data.preparation import Parser, Preparation, hold_out, write_lines
 from compgen.data.publisher import collect, expected
 from compgen.ranges import SEED
+from compgen.text import read_lines
 
 REPOSITORY = "https://raw.githubusercontent.com/yafuly/CoGnition/HEAD"
 TYPES = ("NP", "VP", "PP")
@@ -87,10 +81,6 @@ Chinese, published without spaces, is cut into words of the training set first. 
                      the novel compound and its type (NP, VP, PP) for each line of test; with
                      --valid cg20 also cter/valid.compound and cter/valid.type
   raw/               the text; without '@@ ' and spaces the target reads as published
-
-Settings, sizes, versions and checksums are in DEST/PREPARED.json. DEST appears only when it is
-complete; the same settings give the same bytes. When DEST is there already with these settings,
-nothing is done; with other settings, nothing is touched and the exit code is not 0.
 
 The full set needs the publisher's data/train.en and data/train.zh in the --from folder. Their
 checksum is not known here, so that they are not downloaded but counted. Numbers with
@@ -146,10 +136,10 @@ def choose_groups(lines: int, seed: int = 1) -> list[int]:
     """The line indices of a random 20% (rounded down) of the groups of five, in their order.
 
     Raises:
-        PrepareError: ``lines`` is no multiple of five.
+        ValueError: ``lines`` is no multiple of five.
     """
     if lines % GROUP:
-        raise PrepareError(f"CG-test has {lines} lines, which are not groups of {GROUP}.")
+        raise ValueError(f"CG-test has {lines} lines, which are not groups of {GROUP}.")
     chosen, _ = hold_out(range(lines // GROUP), seed=seed)
     return [GROUP * group + i for group in chosen for i in range(GROUP)]
 
@@ -158,7 +148,7 @@ def compound_types(files: Mapping[str, Path], sources: Sequence[str]) -> Lines:
     """NP, VP or PP for each line of CG-test, whose lines are those of the three files in a row.
 
     Raises:
-        PrepareError: they are not.
+        ValueError: they are not.
     """
     types, joined = [], []
     for name in TYPES:
@@ -166,7 +156,7 @@ def compound_types(files: Mapping[str, Path], sources: Sequence[str]) -> Lines:
         types += [name] * len(lines)
         joined += lines
     if joined != list(sources):
-        raise PrepareError(
+        raise ValueError(
             f"{files['data/cg-test/cg-test.en']} is not NP.en, VP.en and PP.en in a row."
         )
     return types
@@ -176,12 +166,12 @@ def read_pairs(files: Mapping[str, Path], name: str) -> tuple[Lines, Lines]:
     """The source and the target lines of ``data/name.{en,zh}``.
 
     Raises:
-        PrepareError: they are not equally many.
+        ValueError: they are not equally many.
     """
     paths = [files[f"data/{name}.{language}"] for language in ("en", "zh")]
     source, target = (words(read_lines(path)) for path in paths)
     if len(source) != len(target):
-        raise PrepareError(
+        raise ValueError(
             f"{paths[0]} has {len(source)} lines and {paths[1]} {len(target)}; one is truncated."
         )
     return source, target
@@ -226,18 +216,17 @@ def main(argv: Sequence[str] | None = None) -> None:
     if args.valid == "cg20" and args.seed is None:
         settings["seed"] = 1
 
-    with parser.one_sentence_errors():
-        published = OFFICIAL if args.low_resource else OFFICIAL | TRAINING
-        official = expected(published, args.checksums, settings)
-        work = Preparation("prepare/cognition.sh", args.dest, settings, packages=["subword_nmt"])
-        if work.done():
-            return
-        with work:
-            downloads = work.folder / "downloads"
-            files = collect("cognition", official, REPOSITORY, downloads, args.folder)
-            _write(work, files, official)
-            tests = ("test",) if args.low_resource else ("test", "test1")
-            work.finish("en", "zh", tests=tests, inputs=files)
+    published = OFFICIAL if args.low_resource else OFFICIAL | TRAINING
+    official = expected(published, args.checksums, settings)
+    work = Preparation("prepare/cognition.sh", args.dest, settings, packages=["subword_nmt"])
+    if work.done():
+        return
+    with work:
+        downloads = work.folder / "downloads"
+        files = collect("cognition", official, REPOSITORY, downloads, args.folder)
+        _write(work, files, official)
+        tests = ("test",) if args.low_resource else ("test", "test1")
+        work.finish("en", "zh", tests=tests, inputs=files)
 
 
 def _write(
@@ -251,7 +240,7 @@ def _write(
     if settings["low_resource"]:
         kept = len(random_test[0]) - LOW_RESOURCE_PAIRS
         if kept < 0:
-            raise PrepareError(
+            raise ValueError(
                 f"{files['data/test.en']} has {kept + LOW_RESOURCE_PAIRS} lines; --low-resource"
                 f" validates on the last {LOW_RESOURCE_PAIRS}."
             )
@@ -261,7 +250,7 @@ def _write(
         train = read_pairs(files, "train")
         count = len(train[0])
         if official["data/train.en"] is None and count != TRAINING_PAIRS:
-            raise PrepareError(
+            raise ValueError(
                 f"{files['data/train.en']} has {count} lines, not the publisher's {TRAINING_PAIRS};"
                 " get it again, or name its checksum with --checksums."
             )

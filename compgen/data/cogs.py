@@ -17,16 +17,10 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import NamedTuple
 
-from compgen.data.prepared import (
-    Parser,
-    Preparation,
-    PrepareError,
-    hold_out,
-    read_lines,
-    write_lines,
-)
+from compgen.data.preparation import Parser, Preparation, hold_out, write_lines
 from compgen.data.publisher import collect, expected
 from compgen.ranges import SEED
+from compgen.text import read_lines
 
 REPOSITORY = "https://raw.githubusercontent.com/najoungkim/COGS/HEAD"
 # SHA-256 of the publisher's files since the correction of September 2022.
@@ -43,11 +37,7 @@ Write COGS as a fairseq data folder DEST, languages en (sentence) and lf (logica
   train  24,155   valid  3,000, or 4,200 with --valid gen20
   test   21,000   the generalization set; its case names, line by line, are in cases/test.case
   test1   3,000   the in-distribution test set
-
-The text lies in DEST/raw; settings, sizes, versions and checksums in DEST/PREPARED.json. DEST
-appears only when it is complete; the same settings give the same bytes. When DEST is there already
-with these settings, nothing is done; with other settings, nothing is touched and the exit code is
-not 0."""
+"""
 
 
 class Example(NamedTuple):
@@ -62,13 +52,13 @@ def read(path: Path) -> list[Example]:
     """The examples of one of the publisher's files.
 
     Raises:
-        PrepareError: the file is missing or a line has not three fields.
+        ValueError: the file is missing or a line has not three fields.
     """
     examples = []
     for number, line in enumerate(read_lines(path), start=1):
         fields = line.split("\t")
         if len(fields) != 3:
-            raise PrepareError(f"{path}, line {number} has not three fields with tabs between.")
+            raise ValueError(f"{path}, line {number} has not three fields with tabs between.")
         examples.append(Example(*(field.strip() for field in fields)))
     return examples
 
@@ -96,28 +86,27 @@ def main(argv: Sequence[str] | None = None) -> None:
         parser.error("--seed goes with --valid gen20")
     seed = 1 if args.valid == "gen20" and args.seed is None else args.seed
 
-    with parser.one_sentence_errors():
-        settings = {"valid": args.valid, "seed": seed}
-        official = expected(OFFICIAL, args.checksums, settings)
-        work = Preparation("prepare/cogs.sh", args.dest, settings)
-        if work.done():
-            return
-        with work:
-            files = collect("cogs", official, REPOSITORY, work.folder / "downloads", args.folder)
-            parts = {Path(name).stem: read(path) for name, path in files.items()}
-            generalization = parts["gen"]
-            gen20 = args.valid == "gen20"
-            valid = hold_out(generalization, seed=seed)[0] if gen20 else parts["dev"]
-            subsets = {
-                "train": parts["train"],
-                "valid": valid,
-                "test": generalization,
-                "test1": parts["test"],
-            }
-            for subset, examples in subsets.items():
-                write_lines(work.raw / f"{subset}.en", (e.sentence for e in examples))
-                write_lines(work.raw / f"{subset}.lf", (e.logical_form for e in examples))
-            for subset in ("test", "valid") if gen20 else ("test",):
-                cases = (example.case for example in subsets[subset])
-                write_lines(work.data / "cases" / f"{subset}.case", cases)
-            work.finish("en", "lf", tests=("test", "test1"), inputs=files)
+    settings = {"valid": args.valid, "seed": seed}
+    official = expected(OFFICIAL, args.checksums, settings)
+    work = Preparation("prepare/cogs.sh", args.dest, settings)
+    if work.done():
+        return
+    with work:
+        files = collect("cogs", official, REPOSITORY, work.folder / "downloads", args.folder)
+        parts = {Path(name).stem: read(path) for name, path in files.items()}
+        generalization = parts["gen"]
+        gen20 = args.valid == "gen20"
+        valid = hold_out(generalization, seed=seed)[0] if gen20 else parts["dev"]
+        subsets = {
+            "train": parts["train"],
+            "valid": valid,
+            "test": generalization,
+            "test1": parts["test"],
+        }
+        for subset, examples in subsets.items():
+            write_lines(work.raw / f"{subset}.en", (e.sentence for e in examples))
+            write_lines(work.raw / f"{subset}.lf", (e.logical_form for e in examples))
+        for subset in ("test", "valid") if gen20 else ("test",):
+            cases = (example.case for example in subsets[subset])
+            write_lines(work.data / "cases" / f"{subset}.case", cases)
+        work.finish("en", "lf", tests=("test", "test1"), inputs=files)

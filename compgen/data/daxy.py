@@ -11,12 +11,7 @@ from __future__ import annotations
 import random
 from collections.abc import Sequence
 
-from compgen.data.prepared import (
-    Parser,
-    Preparation,
-    PrepareError,
-    write_lines,
-)
+from compgen.data.preparation import Parser, Preparation, write_lines
 from compgen.data.publisher import at_hand, expected
 from compgen.data.scan import Pair, read_official
 from compgen.ranges import AT_LEAST_1, SEED
@@ -37,10 +32,8 @@ Write the English-French "daxy" set as a fairseq data folder DEST, languages en 
   test        8   other sentences with "daxy"
   test1   1,191   the publisher's larger test file; the 8 are among them
 
-The words are the publisher's. The text lies in DEST/raw; settings, sizes, versions and checksums in
-DEST/PREPARED.json. DEST appears only when it is complete; the same settings give the same bytes.
-When DEST is there already with these settings, nothing is done; with other settings, nothing is
-touched and the exit code is not 0."""
+The words are the publisher's.
+"""
 
 
 def hold_out(pairs: Sequence[Pair], size: int, seed: int = 1) -> tuple[list[Pair], list[Pair]]:
@@ -50,7 +43,7 @@ def hold_out(pairs: Sequence[Pair], size: int, seed: int = 1) -> tuple[list[Pair
     drawn at random; one with more pairs than are still wanted is passed over.
 
     Raises:
-        PrepareError: so many pairs can't be held out.
+        ValueError: so many pairs can't be held out.
     """
     by_source: dict[str, list[int]] = {}
     for index, pair in enumerate(pairs):
@@ -63,7 +56,7 @@ def hold_out(pairs: Sequence[Pair], size: int, seed: int = 1) -> tuple[list[Pair
         if len(held) + len(indices) <= size:
             held.update(indices)
     if not 0 < len(held) == size < sum(map(len, sources)):
-        raise PrepareError(f"{size} of the training pairs can't be held out for validation.")
+        raise ValueError(f"{size} of the training pairs can't be held out for validation.")
     return (
         [pair for index, pair in enumerate(pairs) if index in held],
         [pair for index, pair in enumerate(pairs) if index not in held],
@@ -91,21 +84,17 @@ def main(argv: Sequence[str] | None = None) -> None:
     add("--seed", type=SEED.whole, default=1, metavar="S", help="chooses them (default: 1)")
     args = parser.parse_args(argv)
 
-    with parser.one_sentence_errors():
-        settings = {"valid_size": args.valid_size, "seed": args.seed}
-        official = expected(OFFICIAL, args.checksums, settings)
-        work = Preparation("prepare/daxy.sh", args.dest, settings)
-        if work.done():
-            return
-        with work:
-            files = at_hand("daxy", "the daxy files", official, args.folder)
-            try:
-                parts = {name: read_official(path) for name, path in files.items()}
-            except (UnicodeDecodeError, ValueError) as error:
-                raise PrepareError(str(error)) from None
-            valid, train = hold_out(parts["train.daxy"], args.valid_size, args.seed)
-            subsets = {"train": train, "valid": valid, "test": parts["test.daxy"]}
-            for subset, pairs in {**subsets, "test1": parts["test"]}.items():
-                write_lines(work.raw / f"{subset}.en", (pair.command for pair in pairs))
-                write_lines(work.raw / f"{subset}.fr", (pair.actions for pair in pairs))
-            work.finish("en", "fr", tests=("test", "test1"), inputs=files)
+    settings = {"valid_size": args.valid_size, "seed": args.seed}
+    official = expected(OFFICIAL, args.checksums, settings)
+    work = Preparation("prepare/daxy.sh", args.dest, settings)
+    if work.done():
+        return
+    with work:
+        files = at_hand("daxy", "the daxy files", official, args.folder)
+        parts = {name: read_official(path) for name, path in files.items()}
+        valid, train = hold_out(parts["train.daxy"], args.valid_size, args.seed)
+        subsets = {"train": train, "valid": valid, "test": parts["test.daxy"]}
+        for subset, pairs in {**subsets, "test1": parts["test"]}.items():
+            write_lines(work.raw / f"{subset}.en", (pair.command for pair in pairs))
+            write_lines(work.raw / f"{subset}.fr", (pair.actions for pair in pairs))
+        work.finish("en", "fr", tests=("test", "test1"), inputs=files)

@@ -11,8 +11,7 @@ from pathlib import Path
 
 from tqdm import tqdm
 
-from compgen.data.prepared import PrepareError
-from compgen.data.prepared import sha256 as digest
+from compgen.data.preparation import sha256 as digest
 
 CHUNK = 1 << 18  # bytes read at once
 TIMEOUT = 60  # seconds without a byte
@@ -36,14 +35,14 @@ def fetch(url: str, sha256: str, path: Path) -> Path:
         ``path``.
 
     Raises:
-        PrepareError: if the server does not give the file, the connection breaks again and again,
+        ValueError: if the server does not give the file, the connection breaks again and again,
             or the file, downloaded or already there, has another checksum.
     """
     if path.exists():
         _check(path, sha256, f"{path} is there but is not {url}", "remove it and run again")
         return path
     if not url.startswith(("http://", "https://")):  # urllib would open file: addresses too
-        raise PrepareError(f"{url} is no http or https address.")
+        raise ValueError(f"{url} is no http or https address.")
     part = path.with_name(path.name + ".part")
     path.parent.mkdir(parents=True, exist_ok=True)
     failures = 0
@@ -56,19 +55,19 @@ def fetch(url: str, sha256: str, path: Path) -> Path:
             if error.code == 416 and before:  # nothing is left to send; the checksum decides
                 break
             if error.code < 500 and error.code not in (408, 429):
-                raise PrepareError(f"{url} cannot be downloaded: {error.reason}.") from None
+                raise ValueError(f"{url} cannot be downloaded: {error.reason}.") from None
             reason = f"HTTP {error.code} {error.reason}"
         except (OSError, http.client.HTTPException) as error:
             reason = str(getattr(error, "reason", error)) or type(error).__name__
         except ValueError:
-            raise PrepareError(f"{url} is no http or https address.") from None
+            raise ValueError(f"{url} is no http or https address.") from None
         failures = 1 if _size(part) > before else failures + 1
         if failures == ATTEMPTS:
-            raise PrepareError(f"{url} cannot be downloaded: {reason}; run again to resume.")
+            raise ValueError(f"{url} cannot be downloaded: {reason}; run again to resume.")
         time.sleep(PAUSE * 2 ** (failures - 1))
     try:
         _check(part, sha256, f"{url} is not what it should be", "it was removed")
-    except PrepareError:
+    except ValueError:
         part.unlink()
         raise
     part.replace(path)
@@ -105,4 +104,4 @@ def _size(path: Path) -> int:
 def _check(path: Path, sha256: str, problem: str, remedy: str) -> None:
     found = digest(path)
     if found != sha256.lower():
-        raise PrepareError(f"{problem}: its SHA-256 is {found}, not {sha256}; {remedy}.")
+        raise ValueError(f"{problem}: its SHA-256 is {found}, not {sha256}; {remedy}.")

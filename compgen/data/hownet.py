@@ -22,8 +22,8 @@ import re
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
-from compgen.data.prepared import PrepareError, read_lines
 from compgen.data.sememes import Annotations
+from compgen.text import read_lines, read_text
 
 HOWNET, TRANSLATIONS, NAMES = "hownet.txt", "en2zh_dict.txt", "sememe_1400_EnZh.txt"
 
@@ -35,19 +35,19 @@ def read_translated(folder: Path) -> Annotations:
     """The annotations in the three files of ``folder``.
 
     Raises:
-        PrepareError: a file is missing, or a line of it has not its form.
+        ValueError: a file is missing, or a line of it has not its form.
     """
     names = {}
     for number, line in enumerate(read_lines(folder / NAMES), start=1):
         english, _, chinese = line.partition("|")
         if not english or not chinese:
-            raise PrepareError(f"{folder / NAMES}, line {number} is not of the form 'NAME|名'.")
+            raise ValueError(f"{folder / NAMES}, line {number} is not of the form 'NAME|名'.")
         names[chinese] = line
     chinese_words = {}
     for number, word, sememes in _rows(folder / HOWNET):
         for sememe in sememes.split():
             if sememe not in names:
-                raise PrepareError(
+                raise ValueError(
                     f"{folder / HOWNET}, line {number}: the sememe {sememe} is not in {NAMES}."
                 )
         chinese_words[word] = [names[sememe] for sememe in sememes.split()]
@@ -66,10 +66,11 @@ def read_senses(path: Path) -> Annotations:
     """The annotations in OpenHowNet's senses as JSON.
 
     Raises:
-        PrepareError: the file is missing or has another layout.
+        ValueError: the file is missing or has another layout.
     """
+    text = read_text(path)
     try:
-        senses = json.loads("\n".join(read_lines(path)))
+        senses = json.loads(text)
         found = [
             (sense["en_word"].strip(), name.replace(" ", "_"))
             for sense in senses
@@ -78,7 +79,7 @@ def read_senses(path: Path) -> Annotations:
     except (ValueError, LookupError, TypeError, AttributeError):
         found = []
     if not found:
-        raise PrepareError(
+        raise ValueError(
             f"{path} is no list of OpenHowNet's senses, objects with 'en_word' and 'Def', in JSON."
         )
     return _annotations(found, (name for _, name in found))
@@ -89,7 +90,7 @@ def _rows(path: Path) -> Iterator[tuple[int, str, str]]:
     for number, line in enumerate(read_lines(path), start=1):
         fields = line.split("\t")
         if len(fields) != 2:
-            raise PrepareError(f"{path}, line {number} has not two fields with a tab between.")
+            raise ValueError(f"{path}, line {number} has not two fields with a tab between.")
         yield number, fields[0], fields[1]
 
 

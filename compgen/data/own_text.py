@@ -14,9 +14,9 @@ from collections.abc import Iterable, Iterator, Sequence
 from functools import partial
 from pathlib import Path
 
-from compgen.data import prepared, translation
+from compgen.data import preparation, translation
 from compgen.data.corpora import Corpus
-from compgen.data.prepared import Parser, Preparation, PrepareError
+from compgen.data.preparation import Parser, Preparation
 from compgen.ranges import AT_LEAST_0, AT_LEAST_1
 
 SCRIPT = "prepare/bitext.sh"
@@ -41,28 +41,27 @@ def main(argv: Sequence[str]) -> None:
     """The command."""
     parser = _parser()
     args = parser.parse_args(argv)
-    with parser.one_sentence_errors():
-        files, held_out, languages = _inputs(args)
-        names = ("tokenized", "lowercase", "max_words", "max_ratio", *translation.SETTINGS)
-        settings = {
-            "languages": languages,
-            **{part: held_out.get(part) or list(map(str, files[part])) for part in PARTS},
-            **{name: getattr(args, name) for name in names},
-        }
-        tools = ["sentencepiece" if args.sentencepiece else "subword_nmt", "sacremoses"]
-        work = Preparation(SCRIPT, args.dest, settings, packages=tools)
-        inputs = {str(path): path for part in PARTS for path in files.get(part, ())}
-        digests = {name: prepared.sha256(path) for name, path in inputs.items()}
-        if work.done(digests):
-            return
-        with work:
-            key = [digests, settings]
-            text = work.step("text", partial(write_text, files, held_out, languages), key)
-            corpus = _corpus(args, languages)
-            found = {name: text / name for name in corpus.files}
-            translation.prepare(corpus, found, args, work, key)
-            options = translation.preprocess_options(args)
-            work.finish(*languages, inputs=inputs, options=options)
+    files, held_out, languages = _inputs(args)
+    names = ("tokenized", "lowercase", "max_words", "max_ratio", *translation.SETTINGS)
+    settings = {
+        "languages": languages,
+        **{part: held_out.get(part) or list(map(str, files[part])) for part in PARTS},
+        **{name: getattr(args, name) for name in names},
+    }
+    tools = ["sentencepiece" if args.sentencepiece else "subword_nmt", "sacremoses"]
+    work = Preparation(SCRIPT, args.dest, settings, packages=tools)
+    inputs = {str(path): path for part in PARTS for path in files.get(part, ())}
+    digests = {name: preparation.sha256(path) for name, path in inputs.items()}
+    if work.done(digests):
+        return
+    with work:
+        key = [digests, settings]
+        text = work.step("text", partial(write_text, files, held_out, languages), key)
+        corpus = _corpus(args, languages)
+        found = {name: text / name for name in corpus.files}
+        translation.prepare(corpus, found, args, work, key)
+        options = translation.preprocess_options(args)
+        work.finish(*languages, inputs=inputs, options=options)
 
 
 def _parser() -> Parser:
@@ -119,13 +118,13 @@ def _inputs(
     """The files of each part, how many pairs are held out for others, and the languages.
 
     Raises:
-        PrepareError: the options do not go together, or a file is not there.
+        ValueError: the options do not go together, or a file is not there.
     """
     if bool(args.folder) == bool(args.train):
-        raise PrepareError("say --train FILE..., or --from FOLDER, and not both.")
+        raise ValueError("say --train FILE..., or --from FOLDER, and not both.")
     if args.folder:
         if args.valid or args.test or not args.languages:
-            raise PrepareError(
+            raise ValueError(
                 "--from FOLDER needs --languages SOURCE TARGET, and no --valid or --test."
             )
         languages = args.languages
@@ -134,28 +133,28 @@ def _inputs(
         languages = args.languages or _languages_of(args.train)
         given = {p: getattr(args, p) or ["1000"] for p in PARTS}
     if len(set(languages)) < 2 or not all(n.replace("_", "").isalnum() for n in languages):
-        raise PrepareError(f"{' and '.join(languages)} are not two languages; say --languages.")
+        raise ValueError(f"{' and '.join(languages)} are not two languages; say --languages.")
     files: dict[str, list[Path]] = {}
     held_out: dict[str, int] = {}
     for part, names in given.items():
         if part != "train" and len(names) == 1 and names[0].isdecimal():
             held_out[part] = int(names[0])
             if held_out[part] < 1:
-                raise PrepareError(f"--{part}: hold out at least 1 pair, or name its files.")
+                raise ValueError(f"--{part}: hold out at least 1 pair, or name its files.")
             continue
         files[part] = [Path(name) for name in names]
         for path in files[part]:
             if not path.is_file():
-                raise PrepareError(f"--{part}: there is no file {path}.")
+                raise ValueError(f"--{part}: there is no file {path}.")
         if sum(path.suffix not in TABLES for path in files[part]) % 2:
-            raise PrepareError(f"--{part}: {' '.join(names)}: a text file has no partner.")
+            raise ValueError(f"--{part}: {' '.join(names)}: a text file has no partner.")
     return files, held_out, (languages[0], languages[1])
 
 
 def _languages_of(names: Sequence[str]) -> list[str]:
     ends = [Path(name.removesuffix(".gz")).suffix.lstrip(".") for name in names[:2]]
     if len(ends) < 2 or f".{ends[0]}" in TABLES:
-        raise PrepareError("say --languages SOURCE TARGET: the files' names do not tell them.")
+        raise ValueError("say --languages SOURCE TARGET: the files' names do not tell them.")
     return ends
 
 
@@ -194,12 +193,12 @@ def _choose(sources: Iterable[str], held_out: dict[str, int]) -> dict[int, str]:
     """Which sources are held out, by their digests: those with the smallest.
 
     Raises:
-        PrepareError: there are not as many different ones.
+        ValueError: there are not as many different ones.
     """
     wanted = sum(held_out.values())
     smallest = heapq.nsmallest(wanted, {_digest(source) for source in sources if source})
     if len(smallest) < wanted:
-        raise PrepareError(
+        raise ValueError(
             f"{wanted} pairs are to be held out, but only {len(smallest)} sources differ;"
             " say --valid N and --test N."
         )
@@ -228,7 +227,7 @@ def _read(paths: Sequence[Path], languages: tuple[str, str]) -> Iterator[tuple[s
 def _read_table(path: Path, languages: tuple[str, str]) -> Iterator[tuple[str, str]]:
     from compgen.data import bitext
 
-    for number, line in enumerate(bitext.read_lines(path, f"read {path.name}"), 1):
+    for number, line in enumerate(bitext.stream_lines(path, f"read {path.name}"), 1):
         if path.suffix == ".tsv":
             cells = line.split("\t")
             wanted = "two cells, source and target"
@@ -236,7 +235,7 @@ def _read_table(path: Path, languages: tuple[str, str]) -> Iterator[tuple[str, s
             cells = _cells(line, languages)
             wanted = f"an object with a text for {languages[0]} and {languages[1]}"
         if len(cells) != 2:
-            raise PrepareError(f"{path}, line {number}: it is not {wanted}.")
+            raise ValueError(f"{path}, line {number}: it is not {wanted}.")
         yield cells[0], cells[1]
 
 

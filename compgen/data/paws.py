@@ -14,9 +14,9 @@ import ast
 import re
 from collections.abc import Mapping, Sequence
 
-from compgen.data.packages import Package
-from compgen.data.prepared import PrepareError, hold_out
-from compgen.data.sentence_sets import Example, SetParser, prepare, table
+from compgen.data.archives import Package
+from compgen.data.labelled_sentences import Example, SetParser, prepare, table
+from compgen.data.preparation import hold_out
 from compgen.ranges import AT_LEAST_1, SEED
 
 URL = "https://storage.googleapis.com/paws/english"
@@ -52,14 +52,14 @@ def read(name: str, lines: Sequence[str]) -> list[Example]:
     Sentences that the publisher's program wrote as Python's byte literals (``b'...'``) are decoded.
 
     Raises:
-        PrepareError: a line has not the form that it should have.
+        ValueError: a line has not the form that it should have.
     """
     examples = []
     for number, (first, second, label) in enumerate(table(name, lines, COLUMNS), start=2):
         try:
             examples.append(Example(_decode(first), _decode(second), label))
         except (ValueError, SyntaxError):
-            raise PrepareError(f"{name}, line {number} has a broken b'...' literal.") from None
+            raise ValueError(f"{name}, line {number} has a broken b'...' literal.") from None
     return examples
 
 

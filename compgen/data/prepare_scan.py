@@ -5,16 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from compgen.data import scan
-from compgen.data.prepared import Parser, Preparation, PrepareError, hold_out, write_lines
+from compgen.data.preparation import Parser, Preparation, hold_out, write_lines
 from compgen.ranges import AT_LEAST_0, AT_LEAST_1, SEED
 
 DESCRIPTION = """\
 Write a SCAN split as a fairseq data folder DEST, languages src (commands) and tgt (actions).
-
-The text lies in DEST/raw; settings, sizes, versions and checksums in DEST/PREPARED.json. DEST
-appears only when it is complete; the same settings give the same bytes. When DEST is there already
-with these settings, nothing is done; with other settings, nothing is touched and the exit code is
-not 0.
 
 The default validation set, test20, is a part of the test set: say so wherever a number is reported.
 simple and jump_numN are read from the official files, with --valid last20 all are; else the other
@@ -74,26 +69,21 @@ def main(argv: Sequence[str] | None = None) -> None:
             parser.error("--valid last20 is for the official training files: leave out --augment")
         args.atomic_copies = 1000 if args.atomic_copies is None else args.atomic_copies
 
-    with parser.one_sentence_errors():
-        names = ("split", "augment", "atomic_copies", "valid", "valid_size", "seed")
-        settings = {name: getattr(args, name) for name in names}
-        work = Preparation("prepare/scan.sh", args.dest, settings, positional=["split"])
-        if work.done():
-            return
-        try:
-            last = args.valid == "last20"
-            train, test = scan.split(args.split, args.folder, published=last)
-            if args.augment is not None:
-                train = scan.augment(args.augment, args.atomic_copies)
-            if args.valid == "test20":
-                valid, _ = hold_out(test, args.valid_size, args.seed)
-            else:
-                seed = None if last else args.seed
-                valid, train = hold_out(train, args.valid_size, seed)
-        except (OSError, ValueError) as error:
-            raise PrepareError(str(error)) from None
-        with work:
-            for part, pairs in {"train": train, "valid": valid, "test": test}.items():
-                write_lines(work.raw / f"{part}.src", (pair.command for pair in pairs))
-                write_lines(work.raw / f"{part}.tgt", (pair.actions for pair in pairs))
-            work.finish("src", "tgt")
+    names = ("split", "augment", "atomic_copies", "valid", "valid_size", "seed")
+    settings = {name: getattr(args, name) for name in names}
+    work = Preparation("prepare/scan.sh", args.dest, settings, positional=["split"])
+    if work.done():
+        return
+    last = args.valid == "last20"
+    train, test = scan.split(args.split, args.folder, published=last)
+    if args.augment is not None:
+        train = scan.augment(args.augment, args.atomic_copies)
+    if args.valid == "test20":
+        valid, _ = hold_out(test, args.valid_size, args.seed)
+    else:
+        valid, train = hold_out(train, args.valid_size, None if last else args.seed)
+    with work:
+        for part, pairs in {"train": train, "valid": valid, "test": test}.items():
+            write_lines(work.raw / f"{part}.src", (pair.command for pair in pairs))
+            write_lines(work.raw / f"{part}.tgt", (pair.actions for pair in pairs))
+        work.finish("src", "tgt")

@@ -15,19 +15,18 @@ from pathlib import Path
 from typing import Any
 
 from compgen.data import hownet
-from compgen.data.prepared import (
+from compgen.data.preparation import (
     Parser,
     Preparation,
-    PrepareError,
     check_file,
     count_lines,
-    read_lines,
     sha256,
     write_lines,
 )
 from compgen.data.publisher import at_hand, expected
 from compgen.data.sememes import Annotations
 from compgen.ranges import AT_LEAST_1
+from compgen.text import read_lines
 
 # SHA-256 of the publisher's files.
 ANNOTATED: dict[str, str | None] = {
@@ -51,10 +50,8 @@ small letters, or that of --text. DEST also has
   sememes.txt      the sememes of HowNet, one per line
   annotations.tsv  English words and the numbers of their sememes, from 0 on
 
-How many of the text's words are annotated is printed and recorded. The text lies in DEST/raw;
-settings, sizes, versions and checksums in DEST/PREPARED.json. DEST appears only when it is
-complete; the same settings give the same bytes. When DEST is there already with these settings,
-nothing is done; with other settings, nothing is touched and the exit code is not 0."""
+How many of the text's words are annotated is printed and recorded.
+"""
 
 
 def sample_documents(path: Path) -> Iterator[list[str]]:
@@ -82,12 +79,12 @@ def split(texts: Iterable[list[str]]) -> tuple[list[str], list[str]]:
     Validation is the last 5% of the sentences; a document that begins before them is divided.
 
     Raises:
-        PrepareError: there are too few sentences.
+        ValueError: there are too few sentences.
     """
     everything = list(texts)
     total = sum(map(len, everything))
     if total < HELD_OUT:
-        raise PrepareError(f"the text has {total} sentences; it needs {HELD_OUT} or more.")
+        raise ValueError(f"the text has {total} sentences; it needs {HELD_OUT} or more.")
     left = total - total // HELD_OUT
     train: list[str] = []
     valid: list[str] = []
@@ -132,38 +129,37 @@ def main(argv: Sequence[str] | None = None) -> None:
     )
     args = parser.parse_args(argv)
 
-    with parser.one_sentence_errors():
-        settings: dict[str, Any] = {"bpe_merges": args.bpe_merges}
-        own = {"text": args.text, "senses": args.senses}
-        for name, path in own.items():
-            if path is not None:
-                check_file(path, None)
-                settings[name] = sha256(path)
-        wanted = {**({} if args.senses else ANNOTATED), **({} if args.text else SAMPLE)}
-        official = expected(wanted, args.checksums, settings)
-        work = CorpusPreparation(parser.prog, args.dest, settings, packages=["subword_nmt"])
-        if work.done():
-            return
-        with work:
-            files = at_hand("hownet", "HowNet's files", official, args.folder) if official else {}
-            if args.senses:
-                annotations = hownet.read_senses(args.senses)
-            else:
-                annotations = hownet.read_translated(files[hownet.HOWNET].parent)
-            texts = documents(args.text) if args.text else sample_documents(files["corpus.en"])
-            train, valid = split(texts)
-            annotations.write(work.data)
-            coverage = annotations.coverage(w for line in chain(train, valid) for w in line.split())
-            cut(train, valid, args.bpe_merges, work)
-            inputs = files | {name: path for name, path in own.items() if path is not None}
-            work.finish_text(coverage, annotations, inputs)
+    settings: dict[str, Any] = {"bpe_merges": args.bpe_merges}
+    own = {"text": args.text, "senses": args.senses}
+    for name, path in own.items():
+        if path is not None:
+            check_file(path, None)
+            settings[name] = sha256(path)
+    wanted = {**({} if args.senses else ANNOTATED), **({} if args.text else SAMPLE)}
+    official = expected(wanted, args.checksums, settings)
+    work = CorpusPreparation(parser.prog, args.dest, settings, packages=["subword_nmt"])
+    if work.done():
+        return
+    with work:
+        files = at_hand("hownet", "HowNet's files", official, args.folder) if official else {}
+        if args.senses:
+            annotations = hownet.read_senses(args.senses)
+        else:
+            annotations = hownet.read_translated(files[hownet.HOWNET].parent)
+        texts = documents(args.text) if args.text else sample_documents(files["corpus.en"])
+        train, valid = split(texts)
+        annotations.write(work.data)
+        coverage = annotations.coverage(w for line in chain(train, valid) for w in line.split())
+        cut(train, valid, args.bpe_merges, work)
+        inputs = files | {name: path for name, path in own.items() if path is not None}
+        work.finish_text(coverage, annotations, inputs)
 
 
 def cut(train: Sequence[str], valid: Sequence[str], merges: int, work: Preparation) -> None:
     """Learn BPE on the training lines; write ``code`` and both parts in subwords to ``raw``.
 
     Raises:
-        PrepareError: the text has no words of two letters.
+        ValueError: the text has no words of two letters.
     """
     # its libraries take a second to import, which --help should not
     from compgen.data import bitext
@@ -191,7 +187,7 @@ class CorpusPreparation(Preparation):
             inputs: the files that were read; their SHA-256 goes into the record.
 
         Raises:
-            PrepareError: fairseq fails, or DEST appeared meanwhile.
+            ValueError: fairseq fails, or DEST appeared meanwhile.
         """
         command = [
             *(sys.executable, "-m", "fairseq_cli.preprocess", "--only-source"),
@@ -201,7 +197,7 @@ class CorpusPreparation(Preparation):
         done = subprocess.run(command, capture_output=True, text=True, check=False)
         if done.returncode:
             sys.stderr.write(done.stdout + done.stderr)
-            raise PrepareError("fairseq-preprocess failed; its output is above.")
+            raise ValueError("fairseq-preprocess failed; its output is above.")
         (self.data / "preprocess.log").unlink(missing_ok=True)  # holds paths and times
         sentences = {
             part: sum(1 for line in read_lines(self.raw / part) if line)

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from compgen.data.fetch import fetch
-from compgen.data.prepared import PrepareError, check_file, read_checksums, sha256
+from compgen.data.preparation import check_file, read_checksums, sha256
 
 
 def expected(
@@ -22,7 +22,7 @@ def expected(
         settings: of the folder to be prepared.
 
     Raises:
-        PrepareError: ``listed`` is missing or is no such list.
+        ValueError: ``listed`` is missing or is no such list.
     """
     if listed is None:
         return dict(official)
@@ -48,7 +48,7 @@ def collect(
         Where each of ``files`` is.
 
     Raises:
-        PrepareError: a file is missing, is not the publisher's or cannot be downloaded.
+        ValueError: a file is missing, is not the publisher's or cannot be downloaded.
     """
     data = os.environ.get("COMPGEN_DATA")
     if folder is None and data and Path(data, name).is_dir():
@@ -58,7 +58,7 @@ def collect(
     else:
         digests = {file: digest for file, digest in files.items() if digest is not None}
         if unknown := [file for file in files if file not in digests]:
-            raise PrepareError(
+            raise ValueError(
                 f"{unknown[0]} has no known checksum, so it is not downloaded; get it from its"
                 " publisher and name the folder with --from (see --help)."
             )
@@ -86,12 +86,12 @@ def at_hand(
         Where each of ``files`` is.
 
     Raises:
-        PrepareError: nothing says where they are, or one is missing or another one.
+        ValueError: nothing says where they are, or one is missing or another one.
     """
     if folder is None:
         data = os.environ.get("COMPGEN_DATA")
         if not data:
-            raise PrepareError(
+            raise ValueError(
                 f"neither --from nor $COMPGEN_DATA says where {what} are (see --help)."
             )
         folder = Path(data, name)

@@ -25,6 +25,8 @@ from functools import cache, partial
 from pathlib import Path
 from typing import NamedTuple
 
+from compgen.text import read_lines
+
 VERBS = ("walk", "look", "run", "jump")
 TURNS = {"left": "I_TURN_LEFT", "right": "I_TURN_RIGHT"}
 TIMES = {"twice": 2, "thrice": 3}
@@ -180,7 +182,7 @@ def read_official(path: Path | str) -> list[Pair]:
         ValueError: a line that is not of that form.
     """
     pairs = []
-    for number, line in enumerate(Path(path).read_text(encoding="utf-8").splitlines(), start=1):
+    for number, line in enumerate(read_lines(path), start=1):
         command, out, actions = line.removeprefix("IN: ").partition(" OUT: ")
         if not (line.startswith("IN: ") and out):
             raise ValueError(f"{path}, line {number} is not of the form 'IN: ... OUT: ...'.")

@@ -11,7 +11,8 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
-from compgen.data.prepared import PrepareError, read_lines, write_lines
+from compgen.data.preparation import write_lines
+from compgen.text import read_lines
 
 SEMEMES, ANNOTATIONS = "sememes.txt", "annotations.tsv"
 
@@ -43,7 +44,7 @@ class Annotations:
         """Read both files.
 
         Raises:
-            PrepareError: a file is missing, or a line has not its form.
+            ValueError: a file is missing, or a line has not its form.
         """
         names = read_lines(folder / SEMEMES)
         words = {}
@@ -54,7 +55,7 @@ class Annotations:
             except ValueError:
                 words[word] = ()
             if not words[word] or min(words[word]) < 0 or max(words[word]) >= len(names):
-                raise PrepareError(
+                raise ValueError(
                     f"{folder / ANNOTATIONS}, line {number} is not a word, a tab and indices of"
                     f" {SEMEMES}."
                 )

@@ -10,9 +10,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from compgen.data.packages import Package
-from compgen.data.prepared import hold_out
-from compgen.data.sentence_sets import Example, SetParser, prepare, table
+from compgen.data.archives import Package
+from compgen.data.labelled_sentences import Example, SetParser, prepare, table
+from compgen.data.preparation import hold_out
 from compgen.ranges import AT_LEAST_1, SEED
 
 ARCHIVE = Package(
@@ -36,7 +36,7 @@ def read(name: str, lines: Sequence[str]) -> list[Example]:
     """The sentences of one of the files.
 
     Raises:
-        PrepareError: a line has not the form that it should have.
+        ValueError: a line has not the form that it should have.
     """
     return [
         Example(sentence, None, label)

@@ -11,9 +11,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
-from compgen.data.packages import Package
-from compgen.data.prepared import PrepareError
-from compgen.data.sentence_sets import Example, SetParser, prepare
+from compgen.data.archives import Package
+from compgen.data.labelled_sentences import Example, SetParser, prepare
 
 PARTS = {"train": "sts-train.csv", "valid": "sts-dev.csv", "test": "sts-test.csv"}
 ARCHIVE = Package(
@@ -50,7 +49,7 @@ def read(name: str, lines: Sequence[str]) -> list[Rated]:
     """The pairs of one of the files, their ratings from 0 to 1.
 
     Raises:
-        PrepareError: a line has not the form that it should have.
+        ValueError: a line has not the form that it should have.
     """
     rated = []
     for number, line in enumerate(lines, start=1):
@@ -61,7 +60,7 @@ def read(name: str, lines: Sequence[str]) -> list[Rated]:
         except (ValueError, IndexError):
             right = False
         if not right:
-            raise PrepareError(
+            raise ValueError(
                 f"{name}, line {number} is not of the form genre, file, year, number, score from"
                 f" 0 to {HIGHEST}, two sentences."
             )

@@ -17,9 +17,9 @@ from pathlib import Path
 
 from tqdm import tqdm
 
-from compgen.data import prepared
+from compgen.data import preparation
 from compgen.data.corpora import CORPORA, Corpus, Files
-from compgen.data.prepared import Parser, Preparation, PrepareError
+from compgen.data.preparation import Parser, Preparation
 from compgen.data.publisher import collect
 from compgen.ranges import AT_LEAST_0, AT_LEAST_1
 
@@ -48,16 +48,15 @@ def main(argv: Sequence[str]) -> None:
     settings = {name: getattr(args, name) for name in SETTINGS}
     tools = ["sentencepiece" if args.sentencepiece else "subword_nmt"]
     tools += ["sacremoses"] if corpus.tokenize else []
-    with parser.one_sentence_errors():
-        work = Preparation(parser.prog, args.dest, settings, packages=tools)
-        if work.done():
-            return
-        with work:
-            found = gather(corpus, args, work.folder / "downloads")
-            digests = {name: prepared.sha256(path) for name, path in found.items()}
-            files = extract(corpus, found, work, digests)
-            prepare(corpus, files, args, work, digests)
-            work.finish(*corpus.languages, inputs=found, options=preprocess_options(args))
+    work = Preparation(parser.prog, args.dest, settings, packages=tools)
+    if work.done():
+        return
+    with work:
+        found = gather(corpus, args, work.folder / "downloads")
+        digests = {name: preparation.sha256(path) for name, path in found.items()}
+        files = extract(corpus, found, work, digests)
+        prepare(corpus, files, args, work, digests)
+        work.finish(*corpus.languages, inputs=found, options=preprocess_options(args))
 
 
 def _parser(name: str, corpus: Corpus) -> Parser:
@@ -125,14 +124,14 @@ def gather(corpus: Corpus, args: argparse.Namespace, downloads: Path) -> dict[st
         downloads: where files go that are not there, if ``--downloads`` says nothing else.
 
     Raises:
-        PrepareError: a file is missing, is not what it should be, or would be downloaded without
+        ValueError: a file is missing, is not what it should be, or would be downloaded without
             a checksum.
     """
     data = os.environ.get("COMPGEN_DATA")
     folder = args.folder or (Path(data, corpus.folder) if data else None)
     lists = [folder / "SHA256SUMS"] if folder and (folder / "SHA256SUMS").exists() else []
     lists += [args.checksums] if args.checksums else []
-    known = {Path(n).name: d for path in lists for n, d in prepared.read_checksums(path).items()}
+    known = {Path(n).name: d for path in lists for n, d in preparation.read_checksums(path).items()}
     found: dict[str, Path] = {}
     for one in corpus.downloads:
         digest = one.sha256 or known.get(Path(one.name).name)
@@ -147,7 +146,7 @@ def extract(
     """Where each file of the corpus is, out of its archive.
 
     Raises:
-        PrepareError: an archive is cut short or damaged, or no archive has the file.
+        ValueError: an archive is cut short or damaged, or no archive has the file.
     """
     archives = [path for path in found.values() if path.suffix in ARCHIVES]
 
@@ -160,7 +159,7 @@ def extract(
     files = {name: found.get(name, folder / name) for name in corpus.files}
     for name, path in sorted(files.items()):
         if not path.is_file():
-            raise PrepareError(f"{name} is in none of {', '.join(map(str, archives))}.")
+            raise ValueError(f"{name} is in none of {', '.join(map(str, archives))}.")
     return files
 
 
@@ -182,7 +181,7 @@ def _unpack(archive: Path, wanted: set[str], folder: Path) -> None:
                 pass
     except (tarfile.TarError, gzip.BadGzipFile, EOFError, zlib.error) as error:
         reason = str(error).rstrip(".")
-        raise PrepareError(f"{archive} is cut short or damaged ({reason}); get it again.") from None
+        raise ValueError(f"{archive} is cut short or damaged ({reason}); get it again.") from None
 
 
 def prepare(
@@ -202,7 +201,7 @@ def prepare(
         digests: what decides the files' bytes, as JSON holds it: the SHA-256 of their sources.
 
     Raises:
-        PrepareError: the two sides of a file do not match, or a part would be empty.
+        ValueError: the two sides of a file do not match, or a part would be empty.
     """
     # its libraries take a second to import, which --help should not
     from compgen.data import bitext

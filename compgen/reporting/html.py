@@ -8,10 +8,10 @@ from itertools import groupby
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
-from compgen.reporting import charts, tables
+from compgen.reporting import charts, report_tables
 from compgen.reporting.comparison import LEVEL, METHOD, Comparisons
 from compgen.reporting.curves import TRAINING, Curve
-from compgen.reporting.figures import Figure
+from compgen.reporting.pictures import Figure
 from compgen.reporting.report import Report
 
 PACKAGE = "compgen.reporting"
@@ -41,18 +41,18 @@ def html(
         style=_static(page, "report.css"),
         script=_static(page, "report.js"),
         report=report,
-        methods=tables.methods(report),
-        scores=tables.scores(report, comparisons),
-        tests=tables.tests(comparisons),
+        methods=report_tables.methods_table(report),
+        scores=report_tables.score_tables(report, comparisons),
+        tests=report_tables.comparison_table(comparisons),
         baseline=comparisons.baseline,
         level=LEVEL,
         method=METHOD,
         groups=_groups(report, curves),
-        last=tables.final_values(report, curves),
+        last=report_tables.last_values_table(report, curves),
         figures=[(figure, figure.data_uri()) for figure in figures],
-        data=tables.data(report),
-        runs=tables.runs(report),
-        settings=tables.settings(report),
+        data=report_tables.data_table(report),
+        runs=report_tables.runs_table(report),
+        settings=report_tables.settings_table(report),
         strip=charts.strip,
         key=charts.key,
         command=shlex.join(command),

@@ -3,16 +3,16 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from compgen.reporting.runs import DATA, Run, ScoreName
 from compgen.reporting.verdicts import unpack
-from compgen.scoring import cter_rules, generate_log
-from compgen.scoring.bleu import BleuOptions, bleu
-from compgen.text import read_lines
+from compgen.scoring.bleu import SCORES, BleuOptions
+from compgen.scoring.generate_log import read
+from compgen.scoring.metrics import BleuMetric, CogsMetric, CterMetric, ExactMatchMetric, Metric
 
 TOLERANCE = 0.01  # in percentage points, between a score's file and its log
-EXACT, BLEU, CHRF, COGS, CTER = "exact_match", "bleu", "chrf", "cogs", "cter"
-IN_DISTRIBUTION = "in_distribution"  # COGS: not part of its score
+COGS, CTER = "cogs", "cter"
 
 
 class NoOutcomes(ValueError):
@@ -25,8 +25,8 @@ class Outcomes:
 
     Args:
         sources: what the system was given, to see that two are about the same.
-        values: between 0 and 1 for each sentence, or each group of five for CTER; none for BLEU
-            and chrF.
+        values: between 0 and 1 for each sentence, or each compound for CTER; none for BLEU and
+            chrF.
         hypotheses, references: for BLEU and chrF, which have no value for a sentence.
         options: for them, how they were counted.
     """
@@ -47,24 +47,41 @@ def outcomes(run: Run, score: ScoreName) -> Outcomes:
     """
     if run.path.is_file():
         return _kept(run, score)
-    metric, _, number = score.name.partition(" (")[0].partition(" ")
-    if metric not in READERS or (metric == COGS and number):
-        raise NoOutcomes(f"{score.name} has no value for a sentence")
-    file = run.scores[score].file
-    stamp = dict(
-        part.partition(":")[::2] for part in run.scores[score].signature.split("|") if ":" in part
-    )
-    subset = file.name.partition(".")[0]
-    if (
-        subset == metric
-    ):  # the metric's own file; BLEU's and chrF's name their references: raw/test1.fr
-        named = stamp.get("ref", "log") if metric in (BLEU, CHRF) else "log"
-        subset = "test" if named == "log" else Path(named).stem
+    name, _, number = score.name.partition(" (")[0].partition(" ")
+    said = run.scores[score]
+    subset = said.file.name.partition(".")[0]
+    reference = said.options.get("reference")
+    if subset == name:  # the metric's own file
+        subset = Path(reference).stem if reference else "test"
     try:
-        log = generate_log.read(file.with_name(f"{subset}.{score.checkpoint}.log"))
-        return READERS[metric](run, score, log, subset, stamp)
-    except (ValueError, OSError) as error:
+        metric = _metric(run, name, subset, dict(said.options))
+        log = read(said.file.with_name(f"{subset}.{score.checkpoint}.log"))
+        if isinstance(metric, BleuMetric):
+            _agree(run, score, metric.score(log).numbers["score"])
+            references = log.references(metric.reference)
+            return Outcomes(log.sources, (), log.hypotheses, references, metric.how)
+        values = metric.values(log).get(number or "score")
+    except (ValueError, OSError, TypeError) as error:
         raise NoOutcomes(str(error)) from None
+    if values is None:
+        raise NoOutcomes(f"{score.name} has no value for a sentence")
+    return _checked(run, score, log.sources, values)
+
+
+def _metric(run: Run, name: str, subset: str, options: dict[str, Any]) -> Metric:
+    """The metric that a score is by, with the files of the run's data."""
+    named = options.pop("reference", None)
+    reference = run.data / "raw" / named if named else None
+    if name == "exact_match":
+        return ExactMatchMetric(reference)
+    if name == COGS:
+        return CogsMetric(run.data / "cases" / f"{subset}.case", reference)
+    if name == CTER:
+        folder = run.data / "cter"
+        return CterMetric(folder / f"{subset}.compound", folder / "lexicon", **options)
+    if name in SCORES:
+        return BleuMetric(BleuOptions(score=name, **options), reference)
+    raise ValueError(f"{name} has no value for a sentence")
 
 
 def _kept(run: Run, score: ScoreName) -> Outcomes:
@@ -80,52 +97,6 @@ def _kept(run: Run, score: ScoreName) -> Outcomes:
     if name != score.name:
         values = [float(value > 0) for value in values]
     return _checked(run, score, [f"{run.settings[DATA]} {i}" for i in range(len(values))], values)
-
-
-def _exact(run, score, log, subset, stamp) -> Outcomes:
-    references = _references(run, log, stamp)
-    right = [float(h == r) for h, r in zip(log.hypotheses, references, strict=True)]
-    return _checked(run, score, log.sources, right)
-
-
-def _cogs(run, score, log, subset, stamp) -> Outcomes:
-    cases = read_lines(run.data / "cases" / f"{subset}.case", len(log.sources))
-    counted = [i for i, case in enumerate(cases) if case != IN_DISTRIBUTION]
-    right = [float(log.hypotheses[i] == log.targets[i]) for i in counted]
-    return _checked(run, score, [log.sources[i] for i in counted], right)
-
-
-def _cter(run, score, log, subset, stamp) -> Outcomes:
-    folder = run.data / "cter"
-    rules = cter_rules.load(folder / "lexicon", strict=stamp.get("rules") == "strict")
-    compounds = rules.read_compounds(folder / f"{subset}.compound")
-    groups = rules.wrong(log.sources, compounds, log.hypotheses)
-    aggregate = "aggregate" in score.name
-    values = [float(any(g)) if aggregate else sum(g) / len(g) for g in groups]
-    return _checked(run, score, log.sources, values)
-
-
-def _bleu(run, score, log, subset, stamp) -> Outcomes:
-    name, _, language = stamp.get("detok", "none").partition(".")
-    lowercase = stamp["case"] == "lc"
-    options = BleuOptions(
-        stamp.get("tok", "13a"), name, language or "en", lowercase, stamp["metric"]
-    )
-    references = _references(run, log, stamp)
-    _agree(run, score, bleu(log.hypotheses, references, options)[0].score)
-    return Outcomes(log.sources, (), log.hypotheses, references, options)
-
-
-READERS = {EXACT: _exact, COGS: _cogs, CTER: _cter, BLEU: _bleu, CHRF: _bleu}
-
-
-def _references(run: Run, log: generate_log.Generation, stamp: dict[str, str]) -> list[str]:
-    name = stamp.get("ref", "log")
-    if name != "log":
-        return read_lines(run.data / "raw" / name, len(log.sources))
-    if not log.targets:
-        raise NoOutcomes(f"the log of {run.path} has no references")
-    return log.targets
 
 
 def _checked(run: Run, score: ScoreName, sources: Sequence[str], values: list[float]) -> Outcomes:

@@ -6,13 +6,13 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-from compgen.reporting import tables
+from compgen.reporting import report_tables
 from compgen.reporting.comparison import METHOD, NO_COMPARISONS, Comparisons
 from compgen.reporting.curves import Curve
-from compgen.reporting.figures import Figure
+from compgen.reporting.pictures import Figure
 from compgen.reporting.report import Report, Summary
+from compgen.reporting.report_tables import Table
 from compgen.reporting.runs import ScoreName
-from compgen.reporting.tables import Table
 
 
 def markdown(
@@ -30,17 +30,17 @@ def markdown(
         page: the HTML page that draws the curves, to link to.
         folder: where the Markdown will lie: links are relative to it.
     """
-    parts = [_table(tables.methods(report))]
-    for table in tables.scores(report, comparisons):
+    parts = [_table(report_tables.methods_table(report))]
+    for table in report_tables.score_tables(report, comparisons):
         parts += [f"### {table.title}", _table(table), "\n".join(f"`{c}`" for c in table.codes)]
     if comparisons.found:
-        table = tables.tests(comparisons)
+        table = report_tables.comparison_table(comparisons)
         parts += [f"### {table.title}", _table(table), *table.notes]
         parts += [f"`{mark}` {text}" if mark else text for mark, text in METHOD]
-    for table in (tables.data(report), tables.runs(report)):
+    for table in (report_tables.data_table(report), report_tables.runs_table(report)):
         parts += [f"### {table.title}", _table(table)]
     if curves and page is None:
-        table = tables.final_values(report, curves)
+        table = report_tables.last_values_table(report, curves)
         parts += [f"### {table.title}", _table(table)]
     elif page:
         parts.append(f"Learning curves: [{page.name}]({_link(page, folder)})")

@@ -4,6 +4,7 @@ import hashlib
 import json
 import math
 import re
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -51,11 +52,19 @@ class ScoreName(NamedTuple):
 
 
 class Score(NamedTuple):
-    """Its value, the signature of the file it stands in, and that file."""
+    """A score.
+
+    Args:
+        value: in percent.
+        signature: of the file it stands in.
+        file: that file.
+        options: the metric's that the file names, where they are not the default ones.
+    """
 
     value: float
     signature: str
     file: Path = Path()
+    options: Mapping[str, Any] = {}
 
 
 @dataclass(frozen=True)
@@ -308,7 +317,9 @@ def _scores(path: Path) -> dict[ScoreName, Score]:
                     value = number(found[key])
                 except TypeError:
                     raise ValueError(f"{file}: its {key} is no number") from None
-                scores[score] = Score(value, str(found.get("signature")), file)
+                options = found.get("options")
+                options = options if isinstance(options, dict) else {}
+                scores[score] = Score(value, str(found.get("signature")), file, options)
     if not scores:
         raise ValueError(f"{path}: it has no scores; evaluate.sh writes them")
     return scores

@@ -2,8 +2,10 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from pathlib import Path
 
 from compgen.scoring.exact_match import ExactMatch, exact_match
+from compgen.text import read_lines
 
 # Section 3.2 and 3.3 of the COGS paper: known words in a new or deeper structure.
 STRUCTURAL = ("obj_pp_to_subj_pp", "cp_recursion", "pp_recursion")
@@ -77,21 +79,16 @@ def cogs(hypotheses: Sequence[str], references: Sequence[str], cases: Sequence[s
     Args:
         hypotheses: one logical form each.
         references: one logical form each, in the same order.
-        cases: the name of each sentence's case, in the same order: the third column of COGS's
-            files.
+        cases: the name of each sentence's case, in the same order, from :func:`read_cases`.
 
     Raises:
-        ValueError: if the lengths differ, or for a name that is no case of COGS, by its line.
+        ValueError: if the lengths differ.
     """
     if not len(hypotheses) == len(references) == len(cases):
         raise ValueError(
             f"{len(cases)} cases cannot be those of {len(hypotheses)} hypotheses "
             f"with {len(references)} references"
         )
-    known = {*CASES, IN_DISTRIBUTION}
-    for number, name in enumerate(cases, start=1):
-        if name not in known:
-            raise ValueError(f"line {number}: {name!r} is no generalization case of COGS")
 
     def score(case: str) -> ExactMatch:
         ids = [i for i, name in enumerate(cases) if name == case]
@@ -100,3 +97,17 @@ def cogs(hypotheses: Sequence[str], references: Sequence[str], cases: Sequence[s
     present = set(cases)
     scores = {case: score(case) for case in CASES if case in present}
     return CogsScore(scores, score(IN_DISTRIBUTION))
+
+
+def read_cases(path: Path | str, n: int) -> list[str]:
+    """Read the name of each sentence's case: the third column of COGS's files.
+
+    Raises:
+        ValueError: if the file cannot be read or has not ``n`` lines, or for a name that is no
+            case of COGS.
+    """
+    cases = read_lines(path, n)
+    for number, name in enumerate(cases, start=1):
+        if name not in (*CASES, IN_DISTRIBUTION):
+            raise ValueError(f"{path}: line {number}: {name!r} is no generalization case of COGS")
+    return cases

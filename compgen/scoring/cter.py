@@ -13,7 +13,7 @@ from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from compgen.text import read_lines as lines_of
+from compgen.text import read_lines
 
 MODIFIERS = {"mod0": "he liked", "mod1": "at the store", "mod2": "on the floor"}
 ATOMS = {
@@ -30,13 +30,8 @@ ATOMS = {
 TYPE_OF_ATOM = {atom: kind for kind, atoms in ATOMS.items() for atom in atoms.split()}
 TYPES = ("NP", "VP", "PP")
 GROUP = 5  # consecutive lines that share a compound
-CONTEXT_ENDS = (4, 7, 10, 13)  # the last bin is open; Proto-Transformer's analysis also cuts at 13
 
 Lexicon = Mapping[str, tuple[str, ...]]  # no alternatives at all: always translated, no position
-
-
-class CTERError(ValueError):
-    """Input that cannot be scored; the message is one sentence that names the line."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,8 +71,13 @@ class Line:
         return len(_words(self.source)) - self.compound_length
 
 
-Judge = Callable[[Line], tuple[str, ...]]  # what is wrong: atom:N:dog, order:ADJ-N, ...
 Parse = Callable[[str], Mapping[str, str]]  # a compound's atoms by their type
+GroupOf = Callable[[int], Hashable]  # which compound the line of an index belongs to
+
+
+def five_by_five(index: int) -> int:
+    """CoGnition's compounds: five consecutive lines share one."""
+    return index // GROUP
 
 
 def read_lexicon(path: Path | str) -> Lexicon:
@@ -88,27 +88,15 @@ def read_lexicon(path: Path | str) -> Lexicon:
     is an *empty* alternative, which is found at every position.
 
     Raises:
-        CTERError: if the file cannot be read or a line has not these two parts.
+        ValueError: if the file cannot be read or a line has not these two parts.
     """
     lexicon = {}
     for number, line in enumerate(read_lines(path), 1):
         atom, tab, entry = line.partition("\t")
         if not tab or not atom:
-            raise CTERError(f"{path}, line {number}: not an atom, a tab and its translations")
+            raise ValueError(f"{path}, line {number}: not an atom, a tab and its translations")
         lexicon[atom] = () if entry == "/" else tuple(entry.split("/"))
     return lexicon
-
-
-def read_lines(path: Path | str) -> list[str]:
-    """The lines of a text file, without their ends.
-
-    Raises:
-        CTERError: if the file cannot be read.
-    """
-    try:
-        return lines_of(path)
-    except ValueError as error:
-        raise CTERError(str(error)) from None
 
 
 def fingerprint(lexicon: Lexicon) -> str:
@@ -124,7 +112,7 @@ def parse(compound: str) -> Mapping[str, str]:
     There is one slot per type: a later atom of the same type replaces the earlier.
 
     Raises:
-        CTERError: if a word is no atom, or there is none.
+        ValueError: if a word is no atom, or there is none.
     """
     text = compound
     for atom, phrase in MODIFIERS.items():
@@ -132,10 +120,10 @@ def parse(compound: str) -> Mapping[str, str]:
     atoms = {}
     for atom in text.split():
         if atom not in TYPE_OF_ATOM:
-            raise CTERError(f"{atom!r} in the compound {compound!r} is no atom of CoGnition")
+            raise ValueError(f"{atom!r} in the compound {compound!r} is no atom of CoGnition")
         atoms[TYPE_OF_ATOM[atom]] = atom
     if not atoms:
-        raise CTERError("the compound is empty")
+        raise ValueError("the compound is empty")
     return atoms
 
 
@@ -143,7 +131,7 @@ def read_compounds(path: Path | str, lexicon: Lexicon) -> list[str]:
     """Read a compound per line and check what does not depend on sources and hypotheses.
 
     Raises:
-        CTERError: as :func:`check_compounds`, or if the file cannot be read.
+        ValueError: as :func:`check_compounds`, or if the file cannot be read.
     """
     compounds = read_lines(path)
     check_compounds(compounds, lexicon, path)
@@ -156,26 +144,26 @@ def check_compounds(
     """Check compounds that begin on a file's line ``first``.
 
     Raises:
-        CTERError: if a compound holds an unknown atom or one that the lexicon lacks, or the lines
+        ValueError: if a compound holds an unknown atom or one that the lexicon lacks, or the lines
             are not groups of five that share a compound.
     """
     if not compounds or len(compounds) % GROUP:
-        raise CTERError(f"{path}: {len(compounds)} lines are not groups of {GROUP}")
+        raise ValueError(f"{path}: {len(compounds)} lines are not groups of {GROUP}")
     for i, compound in enumerate(compounds):
         start = i // GROUP * GROUP
         if i > start:
             if compound != compounds[start]:
-                raise CTERError(
+                raise ValueError(
                     f"{path}, line {first + i}: {compound!r} is not the compound of line "
                     f"{first + start}, {compounds[start]!r}; groups of {GROUP} lines share one"
                 )
             continue
         try:
             unlisted = set(parse(compound).values()) - lexicon.keys()
-        except CTERError as error:
-            raise CTERError(f"{path}, line {first + i}: {error}") from None
+        except ValueError as error:
+            raise ValueError(f"{path}, line {first + i}: {error}") from None
         if unlisted:
-            raise CTERError(f"{path}, line {first + i}: {min(unlisted)!r} is not in the lexicon")
+            raise ValueError(f"{path}, line {first + i}: {min(unlisted)!r} is not in the lexicon")
 
 
 def align(
@@ -187,14 +175,14 @@ def align(
     """Put together what belongs to each line; ``parse`` finds a compound's atoms.
 
     Raises:
-        CTERError: if there are not as many of each, or a compound is not in its source, where
+        ValueError: if there are not as many of each, or a compound is not in its source, where
             ``<unk>`` stands for any word.
     """
     counts = {
         "sources": len(sources), "compounds": len(compounds), "hypotheses": len(hypotheses)
     }  # fmt: skip
     if len(set(counts.values())) > 1:
-        raise CTERError(
+        raise ValueError(
             f"not one of each per line: {', '.join(f'{n} {w}' for w, n in counts.items())}"
         )
     lines = [
@@ -206,7 +194,7 @@ def align(
             f" {line.compound} " not in f" {line.source} "  # nearly always enough, and fast
             and _start(_words(line.source), line.compound.split()) is None
         ):
-            raise CTERError(
+            raise ValueError(
                 f"line {number}: the compound {line.compound!r} is not in the source "
                 f"{line.source!r}, in words between spaces"
             )
@@ -270,103 +258,72 @@ def find_faults(
     )
 
 
-@dataclass(frozen=True)
-class CTER:
-    """The error rates of some lines.
+class Rules:
+    """How compounds are read and lines judged: here the published rules.
 
     Args:
-        wrong: how many of the lines are wrong.
-        n: how many lines there are.
-        wrong_compounds: how many of their compounds are wrong in at least one of these lines.
-        compounds: how many compounds they have: groups of five consecutive lines of the test set.
+        lexicon: CoGnition's.
     """
 
-    wrong: int
-    n: int
-    wrong_compounds: int
-    compounds: int
+    name = "published"
+    groupings: tuple[str, ...] = ("type", "compound_length", "context_length", "modifier")
+    translations: Lexicon  # those that the judge looks for
 
-    @property
-    def instance(self) -> float:
-        """Wrong lines in percent."""
-        return 100.0 * self.wrong / self.n if self.n else 0.0
+    def __init__(self, lexicon: Lexicon) -> None:
+        self.lexicon = self.translations = lexicon
 
-    @property
-    def aggregate(self) -> float:
-        """Wrong compounds in percent."""
-        return 100.0 * self.wrong_compounds / self.compounds if self.compounds else 0.0
+    def parse(self, compound: str) -> Mapping[str, str]:
+        """A compound's atoms by their type.
 
+        Raises:
+            ValueError: if it cannot be divided into atoms.
+        """
+        return parse(compound)
 
-def rates(
-    wrong: Sequence[bool],
-    indices: Iterable[int] | None = None,
-    group_of: Callable[[int], Hashable] = lambda i: i // GROUP,
-) -> CTER:
-    """Count errors.
+    def read_compounds(self, path: Path | str) -> list[str]:
+        """Read a compound per line.
 
-    Args:
-        wrong: for each line of the test set whether it is wrong, shape ``(n,)``.
-        indices: the lines to count; by default all.
-        group_of: which lines share a compound, by their index.
-    """
-    chosen = range(len(wrong)) if indices is None else list(indices)
-    errors = [i for i in chosen if wrong[i]]
-    return CTER(
-        len(errors),
-        len(chosen),
-        len(set(map(group_of, errors))),
-        len(set(map(group_of, chosen))),
-    )
+        Raises:
+            ValueError: the file or a compound in it cannot be read; CoGnition's come in fives.
+        """
+        return read_compounds(path, self.lexicon)
 
+    def judge(self, line: Line) -> tuple[str, ...]:
+        """What is wrong with a line, as ``atom:N:dog`` or ``order:ADJ-N``."""
+        return judge(line, self.lexicon)
 
-GROUPINGS: dict[str, Callable[[Line], Hashable]] = {
-    "type": lambda line: line.type,
-    "compound_length": lambda line: line.compound_length,
-    "context_length": lambda line: _context_bin(line.context_length),
-    "modifier": lambda line: "with" if "MOD" in line.atoms else "without",
-}
+    def text(self, line: Line) -> str:
+        """A line's translation as the judge sees it."""
+        return line.text
 
+    def group_of(self, lines: Sequence[Line]) -> GroupOf:
+        """Which lines share a compound, by their index."""
+        return five_by_five
 
-def groups(
-    lines: Sequence[Line],
-    wrong: Sequence[bool],
-    group_of: Callable[[int], Hashable] = lambda i: i // GROUP,
-) -> dict[str, dict[str, CTER]]:
-    """The error rates of each group of lines, by each of ``GROUPINGS``.
+    def explain(self, line: Line, fault: str) -> str:
+        """A fault in words: the atom, and the part of the translation from it to the noun.
 
-    The lines of a compound can fall into several bins of context length: there its aggregate rate
-    counts the compound in each, by the lines that are in it.
-
-    Args:
-        lines: all lines of the test set, shape ``(n,)``.
-        wrong: for each whether it is wrong, shape ``(n,)``.
-        group_of: which lines share a compound, by their index.
-    """
-    table: dict[str, dict[str, CTER]] = {}
-    for name, key in GROUPINGS.items():
-        members: dict[Hashable, list[int]] = {}
-        for i, line in enumerate(lines):
-            members.setdefault(key(line), []).append(i)
-        order = TYPES.index if name == "type" else _leading_number
-        table[name] = {
-            str(k): rates(wrong, members[k], group_of)
-            for k in sorted(members, key=order)  # type: ignore[arg-type]
-        }
-    return table
-
-
-def _context_bin(length: int) -> str:
-    start = 0
-    for end in CONTEXT_ENDS:
-        if length <= end:
-            return f"{start}-{end}"
-        start = end + 1
-    return f"{start}+"
-
-
-def _leading_number(key: object) -> tuple[int, str]:
-    digits = str(key).rstrip("+").partition("-")[0]
-    return (int(digits) if digits.isdigit() else 0, str(key))
+        Args:
+            line: a line.
+            fault: one of those that the judge found in it, ``atom:N:dog`` or ``order:ADJ-N``.
+        """
+        text = self.text(line)
+        kind, _, other = fault.split(":")[1].partition("-")
+        atom, noun = line.atoms[kind], line.atoms.get(other, "")
+        name, known = MODIFIERS.get(atom, atom), [word for word in self.translations[atom] if word]
+        if fault.startswith("atom:"):
+            return f"nothing stands for {name!r} ({'/'.join(map(str.strip, known))})"
+        pairs = [
+            sorted([(text.find(one), len(one)), (text.rfind(other), len(other))])
+            for one in known
+            for other in self.translations[noun]
+            if other and one in text and other in text
+        ]
+        said = f"{name!r} does not go with {noun!r}"
+        if not pairs:
+            return said
+        (start, _), (end, length) = min(pairs, key=lambda pair: pair[1][0] - pair[0][0])
+        return f"{said}: {text[start : end + length].strip()}"
 
 
 def _words(source: str) -> list[str]:

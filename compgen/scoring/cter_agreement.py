@@ -5,7 +5,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from compgen.scoring import cter
-from compgen.scoring.cter import CTERError, Lexicon, Line
+from compgen.scoring.cter import Lexicon, Line
+from compgen.text import read_lines
 
 COLUMNS = ("source", "compound", "hypothesis", "error")
 
@@ -60,17 +61,17 @@ def read_verdicts(path: Path | str, lexicon: Lexicon) -> tuple[list[Line], list[
     order, and any others.
 
     Raises:
-        CTERError: if the file cannot be read, lacks a column or a verdict, or its lines cannot be
+        ValueError: if the file cannot be read, lacks a column or a verdict, or its lines cannot be
             judged (see :func:`cter.check_compounds` and :func:`cter.align`).
     """
-    header, *rows = [row.split("\t") for row in cter.read_lines(path)] or [[]]
+    header, *rows = [row.split("\t") for row in read_lines(path)] or [[]]
     if lacking := [name for name in COLUMNS if name not in header]:
-        raise CTERError(f"{path}: its first line does not name the column {lacking[0]!r}")
+        raise ValueError(f"{path}: its first line does not name the column {lacking[0]!r}")
     for number, row in enumerate(rows, 2):
         if len(row) != len(header):
-            raise CTERError(f"{path}, line {number}: {len(row)} columns instead of {len(header)}")
+            raise ValueError(f"{path}, line {number}: {len(row)} columns instead of {len(header)}")
         if row[header.index("error")] not in ("0", "1"):
-            raise CTERError(
+            raise ValueError(
                 f"{path}, line {number}: the verdict {row[header.index('error')]!r} is not 0 or 1"
             )
     sources, compounds, hypotheses, errors = (
@@ -79,8 +80,8 @@ def read_verdicts(path: Path | str, lexicon: Lexicon) -> tuple[list[Line], list[
     cter.check_compounds(compounds, lexicon, path, first=2)
     try:
         lines = cter.align(sources, compounds, hypotheses)
-    except CTERError as error:
-        raise CTERError(f"{path}, without its first line: {error}") from None
+    except ValueError as error:
+        raise ValueError(f"{path}, without its first line: {error}") from None
     return lines, [error == "1" for error in errors]
 
 

@@ -25,7 +25,7 @@ docs/cter.md has an example of each, and how far the verdicts agree with people'
 import re
 from collections.abc import Iterable
 
-from compgen.scoring.cter import Lexicon, Line, context
+from compgen.scoring.cter import Lexicon, Line, Rules, context
 
 Span = tuple[int, int]  # start and end in the text
 
@@ -106,15 +106,14 @@ OTHER_WORDS = {
 }
 
 
-class StrictRules:
-    """Judges lines, as :func:`compgen.scoring.cter.judge` does by the published rules.
+class StrictRules(Rules):
+    """The strict rules, on CoGnition's compounds."""
 
-    Args:
-        lexicon: the translations of the atoms.
-    """
+    name = "strict"
 
     def __init__(self, lexicon: Lexicon) -> None:
-        self.translations: Lexicon = {  # with the synonyms, without empty alternatives
+        super().__init__(lexicon)
+        self.translations = {  # with the synonyms, without empty alternatives
             atom: (*filter(None, listed), *SYNONYMS.get(atom, "").split()) if listed else ()
             for atom, listed in lexicon.items()
         }
@@ -122,7 +121,7 @@ class StrictRules:
             atom: (frozenset(own), _pattern(own)) for atom, own in self.translations.items() if own
         }
 
-    def __call__(self, line: Line) -> tuple[str, ...]:
+    def judge(self, line: Line) -> tuple[str, ...]:
         """What is wrong with a line; nothing if it is right.
 
         Returns:

@@ -3,9 +3,11 @@
 import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from itertools import islice
 from pathlib import Path
+
+from compgen.text import read_lines
 
 SHOWN = 5  # ids of a fault
 Texts = dict[str, str]  # the sentences of one id by their letter: S, T, H and D
@@ -26,11 +28,25 @@ class Generation:
         sources: what was translated, one string per sentence.
         targets: the references, as many; none at all for a log of fairseq-interactive.
         hypotheses: the best hypotheses, as many, detokenized where the log has it.
+        path: what messages call it.
     """
 
     sources: list[str]
     targets: list[str]
     hypotheses: list[str]
+    path: Path | str = field(default="the log", compare=False)
+
+    def references(self, file: Path | str | None = None) -> list[str]:
+        """The references: a file's lines, or else the log's targets.
+
+        Raises:
+            ValueError: if there are none, or not one for each sentence.
+        """
+        if file:
+            return read_lines(file, len(self.sources))
+        if not self.targets:
+            raise ValueError(f"{self.path}: it has no references (T- lines)")
+        return self.targets
 
 
 def read(path: Path | str, expected: int | None = None) -> Generation:
@@ -49,7 +65,7 @@ def read(path: Path | str, expected: int | None = None) -> Generation:
     """
     try:
         with open(path, encoding="utf-8") as file:
-            return parse(file, expected)
+            return replace(parse(file, expected), path=path)
     except OSError as error:
         raise ValueError(f"{path}: {error.strerror}") from None
     except UnicodeDecodeError as error:

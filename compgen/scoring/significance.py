@@ -207,11 +207,11 @@ def compare_bleu(
     first, second = (result for result in scores[name] if isinstance(result, Result))
     assert second.p_value is not None  # only the first system, the baseline, has none
     return BleuComparison(
-        a=first.score,
-        b=second.score,
-        a_interval=first.ci,
-        b_interval=second.ci,
-        p_value=second.p_value,
+        a=float(first.score),  # some are NumPy's, which JSON cannot hold
+        b=float(second.score),
+        a_interval=None if first.ci is None else float(first.ci),
+        b_interval=None if second.ci is None else float(second.ci),
+        p_value=float(second.p_value),
         signature=f"{options.describe()}|n:{len(references)}|{signatures[name]}",
     )
 

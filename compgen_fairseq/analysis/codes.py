@@ -5,6 +5,7 @@ speech from the embedding of its code.
 """
 
 import argparse
+import json
 from collections import Counter
 from pathlib import Path
 from typing import Any
@@ -27,6 +28,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--side", choices=vocabulary.SIDES, default="source", help="default: %(default)s"
     )
+    text = "without --out: only the codes of these words, a line each"
+    parser.add_argument("words", nargs="*", metavar="WORD", help=text)
+    parser.add_argument("--json", action="store_true", help="without --out: print JSON")
     text = "the part of the data whose tokens are counted (default: %(default)s)"
     parser.add_argument("--subset", default="train", help=text)
     text = "parts of speech, a line of word TAB tag each; 'scan' for those of SCAN's grammar"
@@ -37,8 +41,16 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--seed", type=SEED.whole, default=1, help=text)
 
 
-def run(args: argparse.Namespace) -> list[Path]:
-    """Write ``codes_SIDE`` as PNG, PDF, CSV and JSON."""
+def run(args: argparse.Namespace) -> list[Path] | list[str]:
+    """Write ``codes_SIDE`` as PNG, PDF, CSV and JSON; without ``--out`` say the words of each code.
+
+    Raises:
+        ValueError: if the model has no codes, the data no such words, or the flags do not fit.
+    """
+    if bool(args.words) + args.json + bool(args.out) > 1:
+        raise ValueError("say one of WORD ..., --json and --out FOLDER")
+    if not args.out:
+        return listed(args)
     plotting.new()  # says at once whether matplotlib is missing
     loaded = checkpoint.load(args.checkpoint, args.data, args.cpu)
     codes = vocabulary.type_codes(loaded, args.side)
@@ -96,6 +108,43 @@ def run(args: argparse.Namespace) -> list[Path]:
         writing.write_csv(stem.with_suffix(".csv"), rows),
         writing.write_json(stem.with_suffix(".json"), summary),
     ]
+
+
+def listed(args: argparse.Namespace) -> list[str]:
+    """The words of each code on both sides, as JSON or as lines of side, code and words; or such a
+    line for each of some words, behind the word."""
+    loaded = checkpoint.load(args.checkpoint, args.data, cpu=True)
+    clusters = {side: words_per_code(loaded, side) for side in vocabulary.SIDES}
+    if args.json:
+        return [json.dumps(clusters, ensure_ascii=False, indent=1)]
+    rows = [
+        (side, str(code), words)
+        for side, groups in clusters.items()
+        for code, words in enumerate(groups)
+    ]
+    if unknown := sorted(set(args.words).difference(*(words for *_, words in rows))):
+        raise ValueError(f"{args.data} has no word {unknown[0]!r}")
+    if not args.words:
+        return ["\t".join([side, code, " ".join(words)]) for side, code, words in rows]
+    return [
+        "\t".join([word, side, code, " ".join(words)])
+        for word in args.words
+        for side, code, words in rows
+        if word in words
+    ]
+
+
+def words_per_code(loaded: checkpoint.Loaded, side: str) -> list[list[str]]:
+    """The words of each code of a side, the most frequent first.
+
+    Raises:
+        ValueError: if the model has no codes.
+    """
+    codes, dictionary = vocabulary.type_codes(loaded, side), loaded.dictionary(side)
+    groups: list[list[str]] = [[] for _ in range(vocabulary.quantizer_of(loaded, side).num_codes)]
+    for index in vocabulary.words(dictionary):
+        groups[codes[index]].append(dictionary[index])
+    return groups
 
 
 def count(dataset: Any, side: str, types: int) -> np.ndarray:

@@ -2,15 +2,16 @@
 
 import argparse
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from compgen.ranges import SEED, Range
-from compgen.scoring import cter
-from compgen.scoring.cogs import CASES, IN_DISTRIBUTION
+from compgen.scoring import cter_rates
+from compgen.scoring.cogs import CASES, IN_DISTRIBUTION, read_cases
 from compgen.scoring.generate_log import Generation, read
+from compgen.scoring.metrics import CterMetric, ExactMatchMetric
 from compgen_fairseq.analysis import plotting
 from compgen_fairseq.analysis.bootstrap import Rate, rate
 from compgen_fairseq.analysis.writing import write_csv, write_json
@@ -98,26 +99,23 @@ def run(args: argparse.Namespace) -> list[Path]:
 
 
 def cter_verdicts(args: argparse.Namespace, systems: Mapping[str, Generation]) -> Verdicts:
-    """Which lines are wrong by the published rules of CTER; units are the groups of five lines
-    that share a compound.
+    """Which lines are wrong by the rules of CTER's lexicon; units are the lines of a compound.
 
     Raises:
         ValueError: if the data folder lacks what is needed, or has it for other sentences.
     """
     file = _file(args, "cter", "compound", "prepare/cognition.sh")
-    lexicon = cter.read_lexicon(file.with_name("lexicon"))
-    compounds = cter.read_compounds(file, lexicon)
-    hits = {}
-    for (label, system), log in zip(systems.items(), args.logs, strict=True):
-        try:
-            lines = cter.align(system.sources, compounds, system.hypotheses)
-        except ValueError as error:
-            raise ValueError(f"{log} and {file}: {error}") from None
-        hits[label] = [bool(cter.judge(line, lexicon)) for line in lines]
-    name = args.by.replace("-", "_")
-    keys = [str(cter.GROUPINGS[name](line)) for line in lines]
-    order = list(cter.groups(lines, [False] * len(lines))[name])
-    return Verdicts(hits, [i // cter.GROUP for i in range(len(keys))], keys, order)
+    metric = CterMetric(file, file.with_name("lexicon"))
+    judged = {label: metric.judge(system) for label, system in systems.items()}
+    hits = {label: found.wrong for label, found in judged.items()}
+    first, name = next(iter(judged.values())), args.by.replace("-", "_")
+    if name not in metric.rules.groupings:
+        raise ValueError(f"--by {args.by}: own compounds have no modifiers")
+    unit_of: dict[Hashable, int] = {}
+    units = [unit_of.setdefault(first.group_of(i), len(unit_of)) for i in range(len(first.lines))]
+    keys = [str(cter_rates.GROUPINGS[name](line)) for line in first.lines]
+    order = list(cter_rates.groups(first.lines, first.wrong, names=[name])[name])
+    return Verdicts(hits, units, keys, order)
 
 
 def by_compound(verdicts: Verdicts) -> Verdicts:
@@ -138,16 +136,13 @@ def exact_match_verdicts(args: argparse.Namespace, systems: Mapping[str, Generat
     Raises:
         ValueError: if the logs have no references, or the cases are not those of the sentences.
     """
-    first = next(iter(systems.values()))
-    if not first.targets:
-        raise ValueError(f"{args.logs[0]}: it has no references (T- lines)")
+    first, metric = next(iter(systems.values())), ExactMatchMetric()
     hits = {
-        label: [h == t for h, t in zip(system.hypotheses, system.targets, strict=True)]
-        for label, system in systems.items()
+        label: list(map(bool, metric.values(system)["score"])) for label, system in systems.items()
     }
     units = range(len(first.targets))
     if args.by == "case":
-        keys = _cases(args, len(units))
+        keys = read_cases(_file(args, "cases", "case", "prepare/cogs.sh"), len(units))
         return Verdicts(hits, units, keys, [c for c in (*CASES, IN_DISTRIBUTION) if c in keys])
     texts = first.targets if args.by == "output-length" else first.sources
     lengths = [len(text.split()) for text in texts]
@@ -188,18 +183,6 @@ def rates_of(verdicts: Verdicts, args: argparse.Namespace) -> dict[str, dict[str
         }
         for label, hits in verdicts.hits.items()
     }
-
-
-def _cases(args: argparse.Namespace, n: int) -> list[str]:
-    """The generalization case of each sentence."""
-    file = _file(args, "cases", "case", "prepare/cogs.sh")
-    cases = cter.read_lines(file)
-    if len(cases) != n:
-        raise ValueError(f"{file} has {len(cases)} lines, but {args.logs[0]} {n} sentences")
-    for number, case in enumerate(cases, 1):
-        if case not in (*CASES, IN_DISTRIBUTION):
-            raise ValueError(f"{file}, line {number}: {case!r} is no generalization case")
-    return cases
 
 
 def _file(args: argparse.Namespace, folder: str, suffix: str, script: str) -> Path:

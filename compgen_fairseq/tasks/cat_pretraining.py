@@ -10,7 +10,6 @@ from fairseq.dataclass import FairseqDataclass
 from fairseq.tasks import FairseqTask, register_task
 from omegaconf import II, MISSING
 
-from compgen.data.prepared import PrepareError
 from compgen.data.sememes import Annotations
 from compgen.ranges import SEED, SHARE, Range, check, ranges
 from compgen_fairseq.data.sentence_pairs import SentencePairDataset
@@ -78,8 +77,9 @@ class CATPretrainingTask(FairseqTask):
         folder = Path(cfg.data)
         try:
             annotations = Annotations.read(folder)
-        except PrepareError as error:
-            raise FileNotFoundError(f"{error} prepare/pretraining.sh makes the data") from None
+        except ValueError as error:
+            reason = str(error).rstrip(".")
+            raise FileNotFoundError(f"{reason}; prepare/pretraining.sh makes the data") from None
         dictionary = Dictionary.load(str(folder / "dict.txt"))
         dictionary.add_symbol("<mask>")
         logger.info("%d subwords, %d sememes", len(dictionary), len(annotations.names))

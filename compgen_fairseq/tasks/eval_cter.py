@@ -10,6 +10,7 @@ from fairseq.logging import metrics
 from torch import Tensor
 
 from compgen.scoring import cter
+from compgen.scoring.cter_rates import CTER
 
 COUNTS = "_cter"
 
@@ -82,7 +83,5 @@ def reduce(logging_outputs: Sequence[dict[str, Any]]) -> None:
 
 def _percent(meters: Any, name: str) -> float:
     lines, wrong = meters[COUNTS].sum
-    score = cter.CTER(
-        int(wrong.sum()), int(lines.sum()), int((wrong > 0).sum()), int((lines > 0).sum())
-    )
+    score = CTER(int(wrong.sum()), int(lines.sum()), int((wrong > 0).sum()), int((lines > 0).sum()))
     return getattr(score, name)

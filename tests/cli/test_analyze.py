@@ -8,14 +8,13 @@ from collections import Counter
 import numpy as np
 import pytest
 import torch
-from fairseq import checkpoint_utils
 from matplotlib.image import imread
 from scipy.stats import entropy
 
-from compgen_cli import analyze, codes, prototypes
+from compgen_cli import analyze, prototypes
 from compgen_cli.analyze import main
-from compgen_cli.codes import words_per_code
 from compgen_fairseq.analysis import checkpoint
+from compgen_fairseq.analysis.codes import words_per_code
 
 WORDS = {"wif", "dax", "lug", "zup", "blick", "kiki"}
 
@@ -70,12 +69,6 @@ def draw(tiny_data, tmp_path, capsys):
     return draw
 
 
-def load(path, data):
-    options = {"data": str(data)}
-    (model,), _ = checkpoint_utils.load_model_ensemble([path], arg_overrides=options)
-    return model.eval()
-
-
 def by_cosine(matrix, dictionary, word):
     """The other words by their cosine with a word, the highest first."""
     unit = torch.nn.functional.normalize(matrix.double(), dim=1)
@@ -87,10 +80,10 @@ def by_cosine(matrix, dictionary, word):
 @pytest.mark.parametrize("side", ["source", "target"])
 def test_embeddings_by_code(structural, tiny_data, draw, side):
     rows, summary = draw("embeddings", structural, "--side", side, "--neighbours", "4")
-    model = load(structural, tiny_data)
-    half = model.encoder if side == "source" else model.decoder
+    loaded = checkpoint.load(structural, str(tiny_data), cpu=True)
+    half = loaded.model.encoder if side == "source" else loaded.model.decoder
     assert {row["word"].lower() for row in rows} == WORDS
-    groups = words_per_code(model)[side]
+    groups = words_per_code(loaded, side)
     assert all(row["word"] in groups[int(row["code"])] for row in rows)
     assert all(set(group["words"]) <= set(groups[group["code"]]) for group in summary["groups"])
     for row in rows:
@@ -131,15 +124,15 @@ def test_the_codes_of_a_sentence(structural, tiny_data, plugin, run, capsys):
     model = ("--path", structural, "--print-alignment")
     said = run("fairseq_cli.interactive", tiny_data, *plugin, *model, input="wif dax\n")
     assert "\nA-0\t" in said and "\nH-0\t" in said
-    assert codes.main([structural, str(tiny_data), "dax", "WIF", "dax"]) == 0
+    assert main(["codes", structural, str(tiny_data), "dax", "WIF", "dax"]) == 0
     rows = [line.split("\t") for line in capsys.readouterr().out.splitlines()]
     assert [row[:2] for row in rows] == [["dax", "source"], ["WIF", "target"], ["dax", "source"]]
-    assert codes.main([structural, str(tiny_data), "--json"]) == 0
+    assert main(["codes", structural, str(tiny_data), "--json"]) == 0
     clusters = json.loads(capsys.readouterr().out)
     for word, side, code, words in rows:
         assert word in words.split() and clusters[side][int(code)] == words.split()
-    assert codes.main([structural, str(tiny_data), "dax", "fep"]) == 1
-    assert capsys.readouterr() == ("", f"compgen-codes: {tiny_data} has no word 'fep'\n")
+    assert main(["codes", structural, str(tiny_data), "dax", "fep"]) == 1
+    assert capsys.readouterr() == ("", f"compgen-analyze codes: {tiny_data} has no word 'fep'\n")
 
 
 def test_codes_are_counted_over_the_corpus(structural, tiny_data, draw, tmp_path):
@@ -147,7 +140,7 @@ def test_codes_are_counted_over_the_corpus(structural, tiny_data, draw, tmp_path
     file = tmp_path / "tags"
     file.write_text("".join(f"{word}\t{tag}\n" for word, tag in tags.items()) + "other\tC\n")
     rows, summary = draw("codes", structural, "--tags", str(file), "--top-words", "2")
-    groups = words_per_code(load(structural, tiny_data))["source"]
+    groups = words_per_code(checkpoint.load(structural, str(tiny_data), cpu=True), "source")
     occurs = Counter((tiny_data.parent / "train.src").read_text().split())
     usage = [sum(occurs[word] for word in group) for group in groups]
     assert [int(row["tokens"]) for row in rows] == usage and summary["tokens"] == sum(usage)
@@ -188,7 +181,7 @@ def test_states_with_their_prototypes(with_prototypes, tiny_data, draw):
     assert {tag["tag"]: tag["states"] for tag in summary["tags"]} == places
     assert all(row["sentence"].split()[int(row["position"])] == "lug" for row in states)
     assert summary["centres"] == "prototypes" and summary["number_of_centres"] == 2
-    model = load(with_prototypes, tiny_data)
+    model = checkpoint.load(with_prototypes, str(tiny_data), cpu=True).model
     slot = model.encoder.prototypes.slots[model.encoder.dictionary.index("lug")]
     centres = model.encoder.prototypes.vectors[slot, :2]
     for row in states[:40]:

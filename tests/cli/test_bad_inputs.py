@@ -12,7 +12,7 @@ import torch
 from bad_inputs import TRAIN, Case, cases
 from in_process import PLUGIN, call
 
-from compgen.data.prepared import write_lines
+from compgen.data.preparation import write_lines
 from compgen.output import write
 
 CASES = list(cases())
@@ -255,7 +255,6 @@ FULL = (
     "compgen-score @logs/whole",
     "compgen-compare @logs/whole @logs/whole",
     "compgen-report @runs/whole.1",
-    "compgen-codes @sq.pt @data",
 )
 
 

@@ -141,7 +141,7 @@ def test_what_cannot_be_shown_is_one_sentence(
     for command, reason in (
         ([checkpoint, str(data), "xylophone"], "'xylophone' does not occur in the subset valid"),
         ([checkpoint, str(data), "the", "--layer", "3"], "--layer is between 1 and 2"),
-        ([checkpoint, str(tmp_path), "the"], "sememes.txt is missing"),
+        ([checkpoint, str(tmp_path), "the"], "sememes.txt: No such file"),
         ([str(tmp_path / "none.pt"), str(data), "the"], "none.pt"),
     ):
         assert sememes.main(command) == 1, command

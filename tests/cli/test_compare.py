@@ -7,7 +7,8 @@ import pytest
 from logs import write_log
 from sacrebleu import corpus_bleu
 
-from compgen.scoring import cter, generate_log
+from compgen.scoring import generate_log
+from compgen.scoring.cter_rates import rates
 from compgen_cli import compare
 
 
@@ -61,6 +62,13 @@ def test_bleu(test, tiny_log, better, capsys):
     assert ("(paired bootstrap)" in printed) == (test == "bs")
 
 
+def test_chrf_as_json(tiny_log, better, capsys):
+    options = ["--metric", "chrf", "--resamples", "20", "--json"]
+    assert compare.main([str(tiny_log), str(better), *options]) == 0
+    numbers = json.loads(capsys.readouterr().out)["scores"]["chrf"]
+    assert 0 < numbers["a"] < numbers["b"] < 100
+
+
 @pytest.fixture
 def compounds(tmp_path) -> dict[str, Path]:
     """Three compounds in five sentences each, and the words that translate their atoms."""
@@ -89,9 +97,9 @@ def test_cter_by_groups_of_five(compounds, tmp_path, capsys):
     found = json.loads(capsys.readouterr().out)
     instance, aggregate = found["scores"]["instance"], found["scores"]["aggregate"]
     for name, ids in wrong.items():
-        rates = cter.rates([i in ids for i in range(15)])
-        assert instance[name] == pytest.approx(rates.instance)
-        assert aggregate[name] == pytest.approx(rates.aggregate)
+        expected = rates([i in ids for i in range(15)])
+        assert instance[name] == pytest.approx(expected.instance)
+        assert aggregate[name] == pytest.approx(expected.aggregate)
     # by group, A has 2, 2 and 1 wrong lines, B has 2, 0 and 1
     assert (instance["a_higher"], instance["b_higher"], instance["n"]) == (1, 0, 3)
     assert (aggregate["a_higher"], aggregate["b_higher"], aggregate["n"]) == (1, 0, 3)

@@ -98,7 +98,7 @@ def test_foreign_and_truncated_files_are_refused(clone: Path, tmp_path: Path) ->
         (("--valid", "gen"), 2, "invalid choice: 'gen'"),
         (("--seed", "2"), 2, "--seed goes with --valid gen20"),
         (("--from", "/nowhere"), 1, "/nowhere/data/train.tsv is missing"),
-        (("--checksums", "/nowhere"), 1, "/nowhere is missing"),
+        (("--checksums", "/nowhere"), 1, "/nowhere: No such file"),
     ],
 )
 def test_errors(arguments: tuple[str, ...], code: int, message: str, tmp_path: Path) -> None:

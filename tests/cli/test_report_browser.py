@@ -14,8 +14,8 @@ import pytest
 
 from compgen.reporting.comparison import compare
 from compgen.reporting.curves import curves
-from compgen.reporting.figures import Figure
 from compgen.reporting.html import html
+from compgen.reporting.pictures import Figure
 from compgen.reporting.report import Report, Row
 from compgen.reporting.runs import Run, Score, ScoreName
 

@@ -154,8 +154,8 @@ def test_another_dictionary_of_the_same_size_is_refused(averaged, tiny_data, plu
     reason = "the checkpoint's decoder was trained with a dictionary of other words, or in another"
     said = run("fairseq_cli.generate", data, *plugin, "--path", path, status=1)
     assert reason in said.splitlines()[-1] and "Traceback" not in said
-    said = run("compgen_cli.codes", path, data, status=1)
-    assert said.splitlines()[-1].startswith(f"compgen-codes: {path} cannot be loaded with {data}: ")
+    said = run("compgen_cli.analyze", "codes", path, data, status=1)
+    assert said.splitlines()[-1].startswith(f"compgen-analyze codes: {path} cannot be loaded with ")
     assert reason in said.splitlines()[-1] and "Traceback" not in said
 
 

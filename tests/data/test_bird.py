@@ -3,8 +3,7 @@
 import pytest
 
 from compgen.data import bird
-from compgen.data.prepared import PrepareError
-from compgen.data.sentence_sets import Example
+from compgen.data.labelled_sentences import Example
 
 COLUMNS = ("term1", "term2", "score")
 
@@ -18,7 +17,7 @@ def test_read() -> None:
 
 @pytest.mark.parametrize("score", ["1.2", "-0.1", "nan", "high", ""])
 def test_score_out_of_range(score: str) -> None:
-    with pytest.raises(PrepareError, match=rf"f, line 2: the score '{score}' is not in \[0, 1\]"):
+    with pytest.raises(ValueError, match=rf"f, line 2: the score '{score}' is not in \[0, 1\]"):
         bird.read("f", ["term1\tterm2\tscore", f"a\tb\t{score}"], COLUMNS)
 
 

@@ -13,7 +13,6 @@ import pytest
 
 from compgen.data import bitext
 from compgen.data.bitext import Bpe, LengthFilter, Moses, SentencePiece
-from compgen.data.prepared import PrepareError
 
 TEXT = [
     "the dog saw the other dog near the old house",
@@ -25,19 +24,27 @@ TEXT = [
 
 def test_only_a_line_feed_ends_a_line(tmp_path: Path) -> None:
     path = tmp_path / "text"
-    path.write_bytes("a\u2028b\rc\x85d\n\nlast".encode() + b"\xff")
-    assert list(bitext.read_lines(path)) == ["a\u2028b\rc\x85d", "", "last\ufffd"]
+    path.write_bytes("a\u2028b\rc\x85d\n\nlast".encode())
+    assert list(bitext.stream_lines(path)) == ["a\u2028b\rc\x85d", "", "last"]
+
+
+@pytest.mark.parametrize("pack", [bytes, gzip.compress])
+def test_other_encodings_are_refused_by_file_and_line(tmp_path: Path, pack) -> None:
+    path = tmp_path / ("text.gz" if pack is gzip.compress else "text")
+    path.write_bytes(pack("one\nz\u00fcrich\n".encode("latin-1")))
+    with pytest.raises(ValueError, match=rf"{path.name}, line 2 is not UTF-8 text \(b'\\xfc'"):
+        list(bitext.stream_lines(path))
 
 
 def test_gzip(tmp_path: Path) -> None:
     path = tmp_path / "text.gz"
     whole = gzip.compress("".join(f"Zeile {i}\n" for i in range(5000)).encode())
     path.write_bytes(whole)
-    assert list(bitext.read_lines(path)) == [f"Zeile {i}" for i in range(5000)]
+    assert list(bitext.stream_lines(path)) == [f"Zeile {i}" for i in range(5000)]
     for damaged in (whole[:-5], whole[: len(whole) // 2], b"no gzip"):
         path.write_bytes(damaged)
-        with pytest.raises(PrepareError, match=r"text\.gz is cut short or damaged"):
-            list(bitext.read_lines(path))
+        with pytest.raises(ValueError, match=r"text\.gz is cut short or damaged"):
+            list(bitext.stream_lines(path))
 
 
 def test_talks(tmp_path: Path) -> None:
@@ -60,7 +67,7 @@ def test_segments(tmp_path: Path) -> None:
     assert list(bitext.read_segments(path)) == ["A & B's", "two lines", ""]
     for broken in ('<seg id="1">open', "<p>none</p>", '<seg id="1">a</seg><seg id="2">b'):
         path.write_text(broken)
-        with pytest.raises(PrepareError, match=r"test\.sgm is no complete test set"):
+        with pytest.raises(ValueError, match=r"test\.sgm is no complete test set"):
             list(bitext.read_segments(path))
 
 
@@ -68,13 +75,13 @@ def test_segments(tmp_path: Path) -> None:
 def test_sides_must_match(tmp_path: Path, longer: str) -> None:
     for side in ("source", "target"):
         (tmp_path / side).write_text("a\n" * (5 if side == longer else 4))
-    with pytest.raises(PrepareError, match=f"has only 4 lines and .*{longer} has more"):
+    with pytest.raises(ValueError, match=f"has only 4 lines and .*{longer} has more"):
         list(bitext.read_pairs(tmp_path / "source", tmp_path / "target", "read"))
 
 
 def test_no_part_may_be_empty(tmp_path: Path) -> None:
     pairs = [("train", ("a", "b")), ("valid", ("c", "d"))]
-    with pytest.raises(PrepareError, match="no pair is left for test"):
+    with pytest.raises(ValueError, match="no pair is left for test"):
         bitext.write_parts(pairs, tmp_path / "parts", ("en", "de"))
 
 
@@ -148,9 +155,9 @@ def test_sentencepiece(tmp_path: Path) -> None:
 def test_nothing_to_learn_from(tmp_path: Path) -> None:
     text = tmp_path / "text"
     text.write_text("a b\n" * 3)
-    with pytest.raises(PrepareError, match="text has no words to learn BPE from"):
+    with pytest.raises(ValueError, match="text has no words to learn BPE from"):
         bitext.learn_codes([text], 10, tmp_path / "code")
-    with pytest.raises(PrepareError, match="cannot learn 1000 pieces: Vocabulary size"):
+    with pytest.raises(ValueError, match="cannot learn 1000 pieces: Vocabulary size"):
         bitext.learn_sentencepiece([text], 1000, tmp_path / "model")
 
 

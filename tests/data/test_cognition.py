@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from compgen.data import cognition
-from compgen.data.prepared import PrepareError, read_lines
+from compgen.text import read_lines
 
 FREQUENCIES = Counter({"他": 5, "喜欢": 4, "喜": 1, "欢": 1, "大家": 3, "大": 2, "家": 2, "。": 9})
 
@@ -40,7 +40,7 @@ def test_groups() -> None:
     assert all(group == list(range(group[0], group[0] + 5)) for group in groups)
     assert all(group[0] % 5 == 0 for group in groups)
     assert chosen != cognition.choose_groups(100, seed=2)
-    with pytest.raises(PrepareError, match="101 lines"):
+    with pytest.raises(ValueError, match="101 lines"):
         cognition.choose_groups(101)
 
 
@@ -50,7 +50,7 @@ def test_pairs_must_be_aligned(tmp_path: Path) -> None:
     files["data/valid.zh"].write_text("狗\n狗\n")
     assert cognition.read_pairs(files, "valid") == (["a dog", "the dog"], ["狗", "狗"])
     files["data/valid.zh"].write_text("狗\n")
-    with pytest.raises(PrepareError, match=r"valid\.en has 2 lines and .*valid\.zh 1"):
+    with pytest.raises(ValueError, match=r"valid\.en has 2 lines and .*valid\.zh 1"):
         cognition.read_pairs(files, "valid")
 
 
@@ -65,7 +65,7 @@ def test_published_files(files: dict[str, Path]) -> None:
     source = cognition.read_pairs(files, "cg-test/cg-test")[0]
     types = cognition.compound_types(files, source)
     assert types == 3600 * ["NP"] + 3600 * ["VP"] + 3600 * ["PP"]
-    with pytest.raises(PrepareError, match=r"is not NP\.en, VP\.en and PP\.en in a row"):
+    with pytest.raises(ValueError, match=r"is not NP\.en, VP\.en and PP\.en in a row"):
         cognition.compound_types(files, [*source[1:], source[0]])
     compounds = read_lines(files["data/cg-test/cg-test.compound"])
     chosen = [compounds[i] for i in cognition.choose_groups(len(compounds))]

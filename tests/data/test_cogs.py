@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from compgen.data import cogs
-from compgen.data.prepared import PrepareError, hold_out
+from compgen.data.preparation import hold_out
 
 LINE = "Zoe thought .\tthink . agent ( x _ 1 , Zoe )\tprim_to_subj_proper\n"
 
@@ -22,7 +22,7 @@ def test_read(tmp_path: Path) -> None:
 def test_read_names_the_line(tmp_path: Path, line: str) -> None:
     path = tmp_path / "gen.tsv"
     path.write_text(LINE + line + "\n")
-    with pytest.raises(PrepareError, match=r"gen\.tsv, line 2 has not three fields"):
+    with pytest.raises(ValueError, match=r"gen\.tsv, line 2 has not three fields"):
         cogs.read(path)
 
 

@@ -3,7 +3,6 @@
 import pytest
 
 from compgen.data.daxy import hold_out
-from compgen.data.prepared import PrepareError
 from compgen.data.scan import Pair
 
 PAIRS = [
@@ -29,5 +28,5 @@ def test_the_seed_decides():
 
 @pytest.mark.parametrize("size", [-1, 0, 26, 100])
 def test_an_impossible_size(size):
-    with pytest.raises(PrepareError, match=f"{size} of the training pairs can't be held out"):
+    with pytest.raises(ValueError, match=f"{size} of the training pairs can't be held out"):
         hold_out(PAIRS, size)

@@ -12,7 +12,6 @@ import pytest
 
 from compgen.data import fetch as fetching
 from compgen.data.fetch import fetch
-from compgen.data.prepared import PrepareError
 
 CONTENT = bytes(range(256)) * 4000  # about 1 MB
 SHA256 = hashlib.sha256(CONTENT).hexdigest()
@@ -84,7 +83,7 @@ def test_present_file_is_not_asked_for_again(publisher: Publisher, path: Path) -
 def test_present_file_must_be_the_right_one(publisher: Publisher, path: Path) -> None:
     path.parent.mkdir()
     path.write_bytes(b"mine")
-    with pytest.raises(PrepareError, match=r"archive\.tgz is there but is not http.*remove it"):
+    with pytest.raises(ValueError, match=r"archive\.tgz is there but is not http.*remove it"):
         fetch(publisher.url, SHA256, path)
     assert path.read_bytes() == b"mine"
 
@@ -118,7 +117,7 @@ def test_killed_before_the_rename(publisher: Publisher, path: Path) -> None:
 
 def test_wrong_checksum(publisher: Publisher, path: Path) -> None:
     publisher.content = CONTENT[:-1] + b"!"
-    with pytest.raises(PrepareError, match=f"not {SHA256}; it was removed") as error:
+    with pytest.raises(ValueError, match=f"not {SHA256}; it was removed") as error:
         fetch(publisher.url, SHA256, path)
     assert str(error.value).startswith(publisher.url)
     assert list(path.parent.iterdir()) == []
@@ -127,7 +126,7 @@ def test_wrong_checksum(publisher: Publisher, path: Path) -> None:
 def test_part_of_something_else(publisher: Publisher, path: Path) -> None:
     path.parent.mkdir()
     path.with_name("archive.tgz.part").write_bytes(b"!" * 1000)
-    with pytest.raises(PrepareError, match="it was removed"):
+    with pytest.raises(ValueError, match="it was removed"):
         fetch(publisher.url, SHA256, path)
     fetch(publisher.url, SHA256, path)
     assert path.read_bytes() == CONTENT
@@ -135,7 +134,7 @@ def test_part_of_something_else(publisher: Publisher, path: Path) -> None:
 
 def test_hopeless_connection_keeps_what_came(publisher: Publisher, path: Path) -> None:
     publisher.breaks = [1000] + [0] * 50
-    with pytest.raises(PrepareError, match="the connection broke; run again to resume"):
+    with pytest.raises(ValueError, match="the connection broke; run again to resume"):
         fetch(publisher.url, SHA256, path)
     assert len(publisher.asked) == fetching.ATTEMPTS
     assert path.with_name("archive.tgz.part").read_bytes() == CONTENT[:1000]
@@ -144,19 +143,19 @@ def test_hopeless_connection_keeps_what_came(publisher: Publisher, path: Path) -
 @pytest.mark.parametrize(("status", "asked"), [(404, 1), (503, fetching.ATTEMPTS)])
 def test_refusals(publisher: Publisher, path: Path, status: int, asked: int) -> None:
     publisher.status = status
-    with pytest.raises(PrepareError, match="Not Found" if status == 404 else "HTTP 503"):
+    with pytest.raises(ValueError, match="Not Found" if status == 404 else "HTTP 503"):
         fetch(publisher.url, SHA256, path)
     assert len(publisher.asked) == asked
 
 
 def test_no_server(publisher: Publisher, path: Path) -> None:
-    with pytest.raises(PrepareError, match=r"cannot be downloaded: .*refused"):
+    with pytest.raises(ValueError, match=r"cannot be downloaded: .*refused"):
         fetch("http://127.0.0.1:1/archive.tgz", SHA256, path)
 
 
 @pytest.mark.parametrize("url", ["file:///etc/hosts", "ftp://host/file", "archive.tgz"])
 def test_other_addresses(url: str, path: Path) -> None:
-    with pytest.raises(PrepareError, match="no http or https address"):
+    with pytest.raises(ValueError, match="no http or https address"):
         fetch(url, SHA256, path)
 
 

@@ -6,7 +6,6 @@ from pathlib import Path
 import pytest
 
 from compgen.data import hownet
-from compgen.data.prepared import PrepareError
 
 
 @pytest.fixture
@@ -40,7 +39,7 @@ def test_a_word_has_the_sememes_of_its_translations(folder: Path) -> None:
 def test_a_bad_line_is_named(folder: Path, name: str, line: str, message: str) -> None:
     with (folder / name).open("a") as file:
         file.write(line + "\n")
-    with pytest.raises(PrepareError, match=message):
+    with pytest.raises(ValueError, match=message):
         hownet.read_translated(folder)
 
 
@@ -62,7 +61,7 @@ def test_senses_of_openhownet(tmp_path: Path) -> None:
 @pytest.mark.parametrize("text", ["", "[]", "{}", '[{"en_word": "apple"}]', "[1]", '{"a": "b"}'])
 def test_what_is_no_list_of_senses_is_refused(tmp_path: Path, text: str) -> None:
     (tmp_path / "senses.json").write_text(text)
-    with pytest.raises(PrepareError, match=r"senses\.json is no list of OpenHowNet's senses"):
+    with pytest.raises(ValueError, match=r"senses\.json is no list of OpenHowNet's senses"):
         hownet.read_senses(tmp_path / "senses.json")
 
 

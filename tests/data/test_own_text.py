@@ -4,9 +4,9 @@ import json
 from pathlib import Path
 
 import pytest
+from in_process import call
 
 from compgen.data import own_text
-from compgen.data.prepared import PrepareError
 
 EXAMPLE = Path(__file__).parents[2] / "examples" / "bitext"
 TRAIN = [EXAMPLE / "train.en", EXAMPLE / "train.de"]
@@ -59,7 +59,7 @@ def test_a_bad_line_is_named(name, line, wanted, tmp_path):
     table = tmp_path / name
     good = "a\tb" if table.suffix == ".tsv" else '{"en": "a", "de": "b"}'
     table.write_text(f"{good}\n{line}\n")
-    with pytest.raises(PrepareError, match=f"{name}, line 2: it is not .*{wanted}"):
+    with pytest.raises(ValueError, match=f"{name}, line 2: it is not .*{wanted}"):
         written({"train": [table]}, {"valid": 1, "test": 1}, tmp_path / "made")
 
 
@@ -79,9 +79,7 @@ def test_a_bad_line_is_named(name, line, wanted, tmp_path):
         (("--train", *TRAIN, "--bpe-merges", "-1"), "--bpe-merges: must be a whole number"),
     ],
 )
-def test_errors_are_sentences(given, message, tmp_path, capsys):
-    with pytest.raises(SystemExit) as end:
-        own_text.main([str(tmp_path / "data"), *map(str, given)])
-    said = capsys.readouterr().err
-    assert end.value.code in (1, 2) and message in said and said.count("\n") == 1
+def test_errors_are_sentences(given, message, tmp_path):
+    said = call("compgen-prepare", ["bitext", str(tmp_path / "data"), *map(str, given)])
+    assert said.status in (1, 2) and message in said.err and said.err.count("\n") == 1
     assert list(tmp_path.iterdir()) == []

@@ -3,7 +3,6 @@
 import pytest
 
 from compgen.data import paws
-from compgen.data.prepared import PrepareError
 
 HEADER = "id\tsentence1\tsentence2\tlabel"
 
@@ -21,5 +20,5 @@ def test_byte_literals_of_quoras_questions() -> None:
 
 @pytest.mark.parametrize("broken", ["b'\\xff'", "b'a'b'", "b'é'"])
 def test_broken_literal(broken: str) -> None:
-    with pytest.raises(PrepareError, match=r"f, line 2 has a broken b'\.\.\.' literal"):
+    with pytest.raises(ValueError, match=r"f, line 2 has a broken b'\.\.\.' literal"):
         paws.read("f", [HEADER, f"7\t{broken}\tx\t1"])

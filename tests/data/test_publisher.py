@@ -8,8 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from compgen.data import cognition, cogs, prepared
-from compgen.data.prepared import PrepareError
+from compgen.data import cognition, cogs, preparation
 from compgen.data.publisher import collect
 
 
@@ -22,7 +21,7 @@ class Quiet(http.server.SimpleHTTPRequestHandler):
 def repository(tmp_path: Path) -> Iterator[tuple[Path, str]]:
     """A publisher's repository with one file, ``data/a``, and where it is served."""
     folder = tmp_path / "repository"
-    prepared.write_lines(folder / "data" / "a", ["text"])
+    preparation.write_lines(folder / "data" / "a", ["text"])
     handler = functools.partial(Quiet, directory=str(folder))
     with http.server.ThreadingHTTPServer(("127.0.0.1", 0), handler) as server:
         thread = threading.Thread(target=server.serve_forever)
@@ -36,7 +35,7 @@ def test_order_of_places(
     repository: tuple[Path, str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     folder, url = repository
-    files = {"data/a": prepared.sha256(folder / "data" / "a")}
+    files = {"data/a": preparation.sha256(folder / "data" / "a")}
     downloads = tmp_path / "downloads"
     monkeypatch.setenv("COMPGEN_DATA", str(tmp_path))
     # the user's folder, then COMPGEN_DATA, then the publisher
@@ -53,11 +52,11 @@ def test_wrong_files_are_named(
     folder, url = repository
     monkeypatch.delenv("COMPGEN_DATA", raising=False)
     downloads = tmp_path / "downloads"
-    with pytest.raises(PrepareError, match="data/a is not the publisher's file"):
+    with pytest.raises(ValueError, match="data/a is not the publisher's file"):
         collect("set", {"data/a": 64 * "0"}, url, downloads, folder)
-    with pytest.raises(PrepareError, match="data/b is missing"):
+    with pytest.raises(ValueError, match="data/b is missing"):
         collect("set", {"data/b": None}, url, downloads, folder)
-    with pytest.raises(PrepareError, match="SHA-256"):
+    with pytest.raises(ValueError, match="SHA-256"):
         collect("set", {"data/a": 64 * "0"}, url, downloads, None)
     assert [path for path in downloads.rglob("*") if path.is_file()] == []
 
@@ -66,7 +65,7 @@ def test_unchecked_files_are_not_downloaded(
     repository: tuple[Path, str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.delenv("COMPGEN_DATA", raising=False)
-    with pytest.raises(PrepareError, match=r"data/a has no known checksum.*--from"):
+    with pytest.raises(ValueError, match=r"data/a has no known checksum.*--from"):
         collect("set", {"data/a": None}, repository[1], tmp_path / "downloads", None)
     assert not (tmp_path / "downloads").exists()
 

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from compgen.data import scan
-from compgen.data.prepared import PrepareError, hold_out
+from compgen.data.preparation import hold_out
 
 SIZES = {
     "addjump": (14670, 7706),
@@ -191,7 +191,7 @@ def test_hold_out_of_the_last() -> None:
 @pytest.mark.parametrize("size", [-1, 0, 2, 3])
 def test_hold_out_leaves_no_side_empty(size: int) -> None:
     pairs = [scan.Pair("run", "I_RUN"), scan.Pair("walk", "I_WALK")]
-    with pytest.raises(PrepareError, match="must have 1 to 1 items"):
+    with pytest.raises(ValueError, match="must have 1 to 1 items"):
         hold_out(pairs, size)
 
 

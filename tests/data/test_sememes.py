@@ -4,7 +4,6 @@ from pathlib import Path
 
 import pytest
 
-from compgen.data.prepared import PrepareError
 from compgen.data.sememes import Annotations
 
 ANNOTATIONS = Annotations(["bird|禽", "liquid|液", "pour|倒"], {"turkey": (0,), "water": (1, 2)})
@@ -22,12 +21,12 @@ def test_a_bad_line_is_named(tmp_path: Path, line: str) -> None:
     ANNOTATIONS.write(tmp_path)
     with (tmp_path / "annotations.tsv").open("a") as file:
         file.write(line + "\n")
-    with pytest.raises(PrepareError, match=r"annotations\.tsv, line 3 is not a word"):
+    with pytest.raises(ValueError, match=r"annotations\.tsv, line 3 is not a word"):
         Annotations.read(tmp_path)
 
 
 def test_a_missing_file_is_named(tmp_path: Path) -> None:
-    with pytest.raises(PrepareError, match=r"sememes\.txt is missing"):
+    with pytest.raises(ValueError, match=r"sememes\.txt: No such file"):
         Annotations.read(tmp_path)
 
 

@@ -3,7 +3,6 @@
 import pytest
 
 from compgen.data import sts_b
-from compgen.data.prepared import PrepareError
 
 LINES = [
     'main-captions\timages\t2014\t7\t4.000\tA "b.\tC.',
@@ -27,5 +26,5 @@ def test_genres_have_two_names(genres: str, found: str) -> None:
 
 @pytest.mark.parametrize("line", ["", "a\tb\tc\td\t5.1\te\tf", "a\tb\tc\td\thigh\te\tf", "a\tb\t1"])
 def test_bad_line(line: str) -> None:
-    with pytest.raises(PrepareError, match="f, line 2 is not of the form genre, file, year"):
+    with pytest.raises(ValueError, match="f, line 2 is not of the form genre, file, year"):
         sts_b.read("f", [LINES[0], line])

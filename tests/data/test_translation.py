@@ -12,7 +12,7 @@ import pytest
 
 from compgen.data import corpora
 from compgen.data.corpora import CORPORA, Corpus
-from compgen.data.prepared import Preparation, PrepareError
+from compgen.data.preparation import Preparation
 from compgen.data.translation import extract, gather, prepare
 
 
@@ -147,7 +147,7 @@ def test_truncated_archive(tmp_path: Path, missing: int) -> None:
     iwslt14(tmp_path)
     path = tmp_path / "de-en.tgz"
     path.write_bytes(path.read_bytes()[:-missing])
-    with pytest.raises(PrepareError, match=r"de-en\.tgz is cut short or damaged \(.*\); get it"):
+    with pytest.raises(ValueError, match=r"de-en\.tgz is cut short or damaged \(.*\); get it"):
         raw(CORPORA["iwslt14_en_de"], tmp_path, tmp_path / "dest")
     assert not (tmp_path / "dest").exists()
     assert not (tmp_path / ".dest.preparing").exists()
@@ -158,10 +158,10 @@ def test_truncated_plain_tar(tmp_path: Path) -> None:
     path = tmp_path / "training-giga-fren.tar"
     whole = path.read_bytes()
     path.write_bytes(whole[:2000])
-    with pytest.raises(PrepareError, match=r"training-giga-fren\.tar is cut short"):
+    with pytest.raises(ValueError, match=r"training-giga-fren\.tar is cut short"):
         raw(CORPORA["wmt14_en_fr"], tmp_path, tmp_path / "dest")
     path.write_bytes(whole[: whole.index(b"giga-fren.release2.fixed.fr.gz")])
-    with pytest.raises(PrepareError, match=r"giga-fren\.release2\.fixed\.fr\.gz is in none of"):
+    with pytest.raises(ValueError, match=r"giga-fren\.release2\.fixed\.fr\.gz is in none of"):
         raw(CORPORA["wmt14_en_fr"], tmp_path, tmp_path / "dest")
 
 
@@ -169,7 +169,7 @@ def test_only_what_is_wanted_leaves_the_archive(tmp_path: Path) -> None:
     evil = {"../evil": "x", "/tmp/evil": "x", "de-en/readme": "x", "de-en/train.tags.de-en.de": "x"}
     path = archive(tmp_path / "de-en.tgz", evil)
     with (
-        pytest.raises(PrepareError, match="is in none of"),
+        pytest.raises(ValueError, match="is in none of"),
         Preparation("prepare/test.sh", tmp_path / "dest", {}) as work,
     ):
         extract(CORPORA["iwslt14_en_de"], {"de-en.tgz": path}, work, {})
@@ -180,7 +180,7 @@ def test_only_what_is_wanted_leaves_the_archive(tmp_path: Path) -> None:
 def test_downloads_need_a_checksum(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("COMPGEN_DATA", raising=False)
     args = options(mirror="http://127.0.0.1:1/m/")
-    with pytest.raises(PrepareError, match=r"europarl-v7\.tgz has no known checksum"):
+    with pytest.raises(ValueError, match=r"europarl-v7\.tgz has no known checksum"):
         gather(CORPORA["wmt17_en_de"], args, tmp_path)
     assert list(tmp_path.iterdir()) == []
 
@@ -192,12 +192,12 @@ def test_checksums_of_ones_own_files(tmp_path: Path) -> None:
     (tmp_path / "SHA256SUMS").write_text(f"{digest}  ./de-en.tgz\n")
     assert gather(corpus, options(folder=tmp_path), tmp_path) == {"de-en.tgz": path}
     path.write_bytes(path.read_bytes() + b"x")
-    with pytest.raises(PrepareError, match=r"de-en\.tgz is not the publisher's file"):
+    with pytest.raises(ValueError, match=r"de-en\.tgz is not the publisher's file"):
         gather(corpus, options(folder=tmp_path), tmp_path)
 
 
 def test_folder_without_the_files(tmp_path: Path) -> None:
-    with pytest.raises((OSError, PrepareError), match=r"de-en\.tgz"):
+    with pytest.raises((OSError, ValueError), match=r"de-en\.tgz"):
         raw(CORPORA["iwslt14_en_de"], tmp_path, tmp_path / "dest")
 
 
@@ -213,7 +213,7 @@ def test_multi30k(compgen_data: Path, tmp_path: Path, monkeypatch: pytest.Monkey
     changed = copy / "data" / "task1" / "tok" / "val.lc.norm.tok.de"
     changed.chmod(0o644)
     changed.write_bytes(changed.read_bytes()[:-1])
-    with pytest.raises(PrepareError, match=r"val\.lc\.norm\.tok\.de is not the publisher's file"):
+    with pytest.raises(ValueError, match=r"val\.lc\.norm\.tok\.de is not the publisher's file"):
         gather(corpus, options(folder=copy), tmp_path)
 
 

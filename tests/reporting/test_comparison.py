@@ -11,6 +11,7 @@ from compgen.reporting.comparison import Comparison, compare, is_plain, over_see
 from compgen.reporting.report import Report, Row
 from compgen.reporting.runs import Run, Score, ScoreName
 from compgen.scoring.bleu import BleuOptions, bleu
+from compgen.scoring.metrics import BleuMetric
 from compgen.scoring.significance import compare_bleu
 
 EXACT, BLEU = ScoreName("exact_match", "best", False), ScoreName("bleu", "best", False)
@@ -134,7 +135,8 @@ def test_bleu_compares_the_median_runs(make, tmp_path):
         value, stamp = bleu(texts[run.label, run.seed], TARGETS, options)
         stamp = f"metric:bleu|ref:test.zh|{stamp}"
         run.scores.clear()
-        run.scores[BLEU] = Score(value.score, stamp, run.path / "bleu.best.json")
+        written = BleuMetric(options, raw).options
+        run.scores[BLEU] = Score(value.score, stamp, run.path / "bleu.best.json", written)
         return run
 
     first = [scored(make("plain", seed, 5), right) for seed, right in ((1, 9), (2, 5), (3, 7))]

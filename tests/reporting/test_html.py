@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from compgen.reporting import figures
+from compgen.reporting import pictures
 from compgen.reporting.comparison import NO_COMPARISONS, Comparison, Comparisons
 from compgen.reporting.curves import Curve
 from compgen.reporting.html import html, title
@@ -108,7 +108,7 @@ def test_everything_is_escaped(tmp_path):
     curve = Curve(EVIL, EVIL, ((((1, 2.0), (2, 3.0)),),))
     clean = html(report_of([run("a", 1, 50)]), NO_COMPARISONS, [], [], ["x"])
     compared = Comparisons(EVIL, (Comparison(EVIL, BEST, 1.0, untested=EVIL),))
-    shown = [figures.Figure(picture, EVIL)]
+    shown = [pictures.Figure(picture, EVIL)]
     text = html(report_of([evil]), compared, [curve], shown, [EVIL])
     page = Page(text)
     assert page.scripts == Page(clean).scripts == 1
@@ -119,7 +119,7 @@ def test_everything_is_escaped(tmp_path):
 def test_the_page_needs_nothing_else(tmp_path):
     picture = tmp_path / "codes.png"
     picture.write_bytes(PNG)
-    shown = [figures.Figure(picture, "Codes")]
+    shown = [pictures.Figure(picture, "Codes")]
     text = html(report_of([run("a", 1, 50)]), NO_COMPARISONS, [], shown, ["x"])
     addresses = Page(text).addresses
     inside = f"data:image/png;base64,{base64.b64encode(PNG).decode()}"
@@ -151,7 +151,7 @@ def test_figures_and_their_captions_are_found(tmp_path):
         drawing.suptitle(words)
         figure.save(drawing, (tmp_path / place).parent, Path(place).name)
     runs, more = [tmp_path / "run.1"], [tmp_path / "more", tmp_path / "run.1"]
-    found = figures.find(runs, more)
+    found = pictures.find(runs, more)
     assert [(f.path.relative_to(tmp_path).as_posix(), f.caption) for f in found] == [
         ("run.1/codes.png", "Words per code"),
         ("run.1/sub/states.png", ""),
@@ -162,7 +162,7 @@ def test_figures_and_their_captions_are_found(tmp_path):
 
 def test_what_is_no_figure_is_refused(tmp_path):
     with pytest.raises(ValueError, match="there is no PNG picture in it"):
-        figures.find([], [tmp_path])
+        pictures.find([], [tmp_path])
     (tmp_path / "a.png").write_text("GIF")
     with pytest.raises(ValueError, match=r"a\.png: it is not a PNG picture"):
-        figures.find([], [tmp_path])[0].data_uri()
+        pictures.find([], [tmp_path])[0].data_uri()

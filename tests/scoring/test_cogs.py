@@ -5,7 +5,7 @@ from collections import Counter
 
 import pytest
 
-from compgen.scoring.cogs import CASES, LEXICAL, STRUCTURAL, cogs
+from compgen.scoring.cogs import CASES, LEXICAL, STRUCTURAL, cogs, read_cases
 from compgen.scoring.exact_match import ExactMatch
 
 # case, how many of how many are right
@@ -60,9 +60,10 @@ def test_the_table(score):
     }
 
 
-def test_what_is_no_case_is_refused():
+def test_what_is_no_case_is_refused(tmp_path):
+    (tmp_path / "cases").write_text("cp_recursion\ncp_recursions\n")
     with pytest.raises(ValueError, match="line 2: 'cp_recursions' is no generalization case"):
-        cogs(["a", "b"], ["a", "b"], ["cp_recursion", "cp_recursions"])
+        read_cases(tmp_path / "cases", 2)
     with pytest.raises(ValueError, match="1 cases cannot be those of 2 hypotheses"):
         cogs(["a", "b"], ["a", "b"], ["cp_recursion"])
 

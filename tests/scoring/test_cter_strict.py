@@ -4,6 +4,7 @@ import pytest
 
 from compgen.scoring import cter
 from compgen.scoring.cter_strict import StrictRules
+from compgen.text import read_lines
 
 LEXICON = {
     "the": (),
@@ -31,7 +32,7 @@ LEXICON = {
 def faults(compound, hypothesis, source=None):
     line = cter.Line(source or compound, compound, hypothesis, cter.parse(compound))
     published = cter.judge(line, LEXICON)
-    return published, StrictRules(LEXICON)(line)
+    return published, StrictRules(LEXICON).judge(line)
 
 
 @pytest.mark.parametrize(
@@ -105,10 +106,8 @@ def test_the_real_references(compgen_data):
     folder = compgen_data / "cognition"
     test = folder / "data/cg-test/cg-test"
     lexicon = cter.read_lexicon(folder / "eval/lexicon")
-    lines = cter.align(
-        *(cter.read_lines(test.with_suffix(end)) for end in (".en", ".compound", ".zh"))
-    )
+    lines = cter.align(*(read_lines(test.with_suffix(end)) for end in (".en", ".compound", ".zh")))
     strict = StrictRules(lexicon)
-    assert sum(bool(strict(line)) for line in lines) == 336
+    assert sum(bool(strict.judge(line)) for line in lines) == 336
     moved = cter.Line(lines[5].source, lines[5].compound, "狗他喜欢的。", lines[5].atoms)
-    assert strict(moved) == ("order:MOD-N",)
+    assert strict.judge(moved) == ("order:MOD-N",)

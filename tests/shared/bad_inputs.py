@@ -200,7 +200,7 @@ BROKEN_CHECKPOINTS = {
     "flipped": "is damaged",
 }
 READERS = (
-    *("compgen-codes @X @data", "compgen-predict @X @data", "compgen-sememes @X @data word"),
+    *("compgen-predict @X @data", "compgen-sememes @X @data word"),
     "compgen-similarity @X @data",
     *("compgen-prototypes show @X @data", "compgen-prototypes extract @X @data -o @out"),
     "compgen-analyze codes @X @data --out @out",
@@ -404,7 +404,7 @@ def cases() -> Iterator[Case]:
             names = [file] if kind != "no-binary" else []
             yield case(f"{GENERATE} --path @sq.pt".replace("@data", folder), folder, *names)
             if "dict" in file:
-                yield case(f"compgen-codes @sq.pt {folder}", f"{folder}/{file}")
+                yield case(f"compgen-analyze codes @sq.pt {folder}", f"{folder}/{file}")
     for command in READERS:
         for kind, reason in BROKEN_CHECKPOINTS.items():
             file = f"@checkpoints/{kind}.pt"
@@ -448,9 +448,9 @@ OTHERS = [
     case("compgen-cter --compound @none --lexicon @none", "@none"),
     case("compgen-cter --compound @text --lexicon @text", "@text"),
     case("compgen-cter --compound @text --lexicon @binary", "@binary"),
-    case("compgen-codes @none.pt", "data"),
-    case("compgen-codes @sq.pt @none", "@none"),
-    case("compgen-codes @sq.pt @text", "@text"),
+    case("compgen-analyze codes @none.pt", "DATA"),
+    case("compgen-analyze codes @sq.pt @none", "@none"),
+    case("compgen-analyze codes @sq.pt @text", "@text"),
     case("compgen-analyze nothing", "nothing"),
     case("compgen-analyze codes @sq.pt @data --out @text", "@text"),
     case("compgen-analyze codes @sq.pt @data --out @out --subset none", "none"),

@@ -10,6 +10,7 @@ from fairseq.logging import metrics
 from fairseq_commands import start_workers, statuses
 
 from compgen.scoring import cter
+from compgen.scoring.cter_rates import rates
 from compgen_fairseq.tasks import compgen_translation, eval_cter
 
 LEXICON = "the\t/\nany\t任何\ndog\t狗/犬\ncar\t车\nred\t红\nnear\t附近\nsaw\t看到\nmod0\t他喜欢的\n"
@@ -86,7 +87,7 @@ def test_two_workers_log_what_the_library_says(
     }
     compounds = [compound for compound in COMPOUNDS for _ in CONTEXTS]
     lines = cter.align(compounds, compounds, [text[i] for i in range(20)])
-    score = cter.rates([bool(cter.judge(line, task.lexicon)) for line in lines])
+    score = rates([bool(cter.judge(line, task.lexicon)) for line in lines])
     assert 0 < score.instance < 100
     assert logged(log, "cter_instance")[-1] == pytest.approx(score.instance, abs=1e-3)
     assert logged(log, "cter_aggregate")[-1] == pytest.approx(score.aggregate, abs=1e-3)

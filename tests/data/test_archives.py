@@ -5,9 +5,9 @@ from pathlib import Path
 import pytest
 from sentence_files import pack
 
-from compgen.data import packages
-from compgen.data.packages import Package, gather, official
-from compgen.data.prepared import PrepareError, sha256
+from compgen.data import archives
+from compgen.data.archives import Package, gather, official
+from compgen.data.preparation import sha256
 
 TEXTS = {"set/train.tsv": "a\tb\r\nc\td\u2028e\n", "set/dev.tsv": "f\n\ng", "set/other": "x"}
 LINES = {"set/train.tsv": ["a\tb", "c\td\u2028e"], "set/dev.tsv": ["f", "", "g"]}
@@ -52,14 +52,14 @@ def test_plain_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 def test_cut_archive(name: str, missing: int, tmp_path: Path) -> None:
     archive = pack(tmp_path / name, TEXTS)
     archive.write_bytes(archive.read_bytes()[:-missing])
-    with pytest.raises(PrepareError, match=rf"{name} is cut short or damaged \(.*\); get it again"):
+    with pytest.raises(ValueError, match=rf"{name} is cut short or damaged \(.*\); get it again"):
         read(package(name), tmp_path)
 
 
 def test_changed_byte_in_a_zip(tmp_path: Path) -> None:
     archive = pack(tmp_path / "set.zip", TEXTS)
     archive.write_bytes(archive.read_bytes().replace(b"f\n\ng", b"f\n\nh"))
-    with pytest.raises(PrepareError, match=r"set\.zip is cut short or damaged"):
+    with pytest.raises(ValueError, match=r"set\.zip is cut short or damaged"):
         read(package("set.zip"), tmp_path)
 
 
@@ -68,26 +68,26 @@ def test_what_unpacks_to_too_much_is_refused(
     name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     pack(tmp_path / name, {**TEXTS, "set/dev.tsv": 10_000_000 * "0"})
-    monkeypatch.setattr(packages, "LIMIT", 1 << 20)
-    with pytest.raises(PrepareError, match=rf"{name} unpacks to more than 1 MiB"):
+    monkeypatch.setattr(archives, "LIMIT", 1 << 20)
+    with pytest.raises(ValueError, match=rf"{name} unpacks to more than 1 MiB"):
         read(package(name), tmp_path)
 
 
 def test_wrong_files_are_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("COMPGEN_DATA", raising=False)
     archive = pack(tmp_path / "set.zip", {"set/dev.tsv": "x"})
-    with pytest.raises(PrepareError, match=r"set\.zip has no set/train\.tsv"):
+    with pytest.raises(ValueError, match=r"set\.zip has no set/train\.tsv"):
         read(package("set.zip"), tmp_path)
-    with pytest.raises(PrepareError, match=r"set\.tar\.gz is missing"):
+    with pytest.raises(ValueError, match=r"set\.tar\.gz is missing"):
         read(package("set.tar.gz"), tmp_path)
-    with pytest.raises(PrepareError, match=r"set\.zip is not the publisher's file"):
+    with pytest.raises(ValueError, match=r"set\.zip is not the publisher's file"):
         read(package("set.zip"), tmp_path, **{"set.zip": 64 * "0"})
-    with pytest.raises(PrepareError, match=r"set\.zip has no set/train"):  # the digest is right
+    with pytest.raises(ValueError, match=r"set\.zip has no set/train"):  # the digest is right
         read(package("set.zip"), tmp_path, **{"set.zip": sha256(archive)})
-    with pytest.raises(PrepareError, match=r"set\.zip has no known checksum"):
+    with pytest.raises(ValueError, match=r"set\.zip has no known checksum"):
         read(package("set.zip", "http://127.0.0.1:1"), None)
-    with pytest.raises(PrepareError, match=r"set\.zip is not offered for download.*--from"):
+    with pytest.raises(ValueError, match=r"set\.zip is not offered for download.*--from"):
         read(package("set.zip"), None)
     (tmp_path / "text").write_bytes(b"\xff\n")
-    with pytest.raises(PrepareError, match="text is not UTF-8 text"):
+    with pytest.raises(ValueError, match="text is not UTF-8 text"):
         read(Package("text"), tmp_path)

@@ -9,13 +9,12 @@ module's command reads::
     parser = Parser("prepare/cogs.sh", "Prepare COGS ...")
     parser.add_argument("--valid", choices=("dev", "gen20"), default="dev")
     args = parser.parse_args(argv)
-    with parser.one_sentence_errors():
-        work = Preparation("prepare/cogs.sh", args.dest, {"valid": args.valid})
-        if work.done():
-            return
-        with work:
-            write_lines(work.raw / "train.en", ...)
-            work.finish("en", "lf", tests=("test", "test1"))
+    work = Preparation("prepare/cogs.sh", args.dest, {"valid": args.valid})
+    if work.done():
+        return
+    with work:
+        write_lines(work.raw / "train.en", ...)
+        work.finish("en", "lf", tests=("test", "test1"))
 """
 
 from __future__ import annotations
@@ -32,8 +31,8 @@ import shlex
 import shutil
 import subprocess
 import sys
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import suppress
 from importlib import metadata
 from pathlib import Path
 from types import TracebackType
@@ -41,12 +40,15 @@ from typing import Any, NoReturn, TypeVar
 
 from tqdm import tqdm
 
+from compgen.text import read_lines
+
 RECORD = "PREPARED.json"
+KEPT = """
+The text lies in DEST/raw; settings, sizes, versions and checksums in DEST/PREPARED.json. DEST
+appears only when it is complete; the same settings give the same bytes. When DEST is there already
+with these settings, nothing is done; with other settings, nothing is touched and the exit code is
+not 0."""
 Item = TypeVar("Item")
-
-
-class PrepareError(Exception):
-    """Why a data set cannot be prepared: one sentence that says what to do."""
 
 
 class Parser(argparse.ArgumentParser):
@@ -54,7 +56,8 @@ class Parser(argparse.ArgumentParser):
 
     Args:
         script: the script as a user calls it, ``prepare/cogs.sh``.
-        description: what the script makes, plain text with its own line breaks.
+        description: what the script makes, plain text with its own line breaks; what holds for all
+            of them is added.
         folder: help of ``--from``; without it the script has no ``--from``.
         checksums: help of ``--checksums``; without it the script has no ``--checksums``.
         positional: arguments before DEST, each with its choices.
@@ -71,7 +74,7 @@ class Parser(argparse.ArgumentParser):
     ) -> None:
         super().__init__(
             prog=script,
-            description=description,
+            description=f"{description.rstrip()}\n{KEPT}",
             epilog="The environment's PYTHON (default: python) is the Python that has fairseq.",
             formatter_class=argparse.RawDescriptionHelpFormatter,
             allow_abbrev=False,
@@ -88,19 +91,6 @@ class Parser(argparse.ArgumentParser):
     def error(self, message: str) -> NoReturn:
         self.exit(2, f"{self.prog}: {message}; see --help.\n")
 
-    @contextmanager
-    def one_sentence_errors(self) -> Iterator[None]:
-        """Print a ``PrepareError`` or the system's error as one sentence, exit code 1."""
-        try:
-            yield
-        except PrepareError as error:
-            self.exit(1, f"{self.prog}: {error}\n")
-        except OSError as error:
-            where = f"{error.filename}: " if error.filename else ""
-            self.exit(1, f"{self.prog}: {where}{error.strerror or error}.\n")
-        except KeyboardInterrupt:
-            self.exit(130, f"\n{self.prog}: interrupted; the same command again goes on.\n")
-
 
 class Preparation:
     """One prepared folder, to be made or there already.
@@ -108,7 +98,7 @@ class Preparation:
     As a context it holds the work folder, ``.DEST.preparing`` beside DEST, which no other run can
     hold at the same time. ``data`` in it becomes DEST and is always made anew; finished steps and
     downloads (anything else in the work folder) outlive an interruption or an error, unfinished
-    ones do not. ``finish`` removes it all. Entering it raises a ``PrepareError`` if fairseq is not
+    ones do not. ``finish`` removes it all. Entering it raises a ``ValueError`` if fairseq is not
     installed or another run holds it.
 
     Args:
@@ -145,7 +135,7 @@ class Preparation:
             inputs: the SHA-256 of the files that it is to be made from, if they may change.
 
         Raises:
-            PrepareError: DEST is there with other settings, from other inputs, with a file missing
+            ValueError: DEST is there with other settings, from other inputs, with a file missing
                 or changed, or was not made by a prepare script.
         """
         if not self._place.exists() or (self._place.is_dir() and not any(self._place.iterdir())):
@@ -158,23 +148,23 @@ class Preparation:
         except (OSError, ValueError, LookupError, TypeError, AttributeError):
             script, files = None, {}
         if script != self.script or not files:
-            raise PrepareError(
+            raise ValueError(
                 f"{self.dest} is there and was not prepared by this script; name another folder."
             )
         if present != self.settings:
-            raise PrepareError(
+            raise ValueError(
                 f"{self.dest} was prepared with other settings, {json.dumps(present)};"
                 " name another folder or remove it."
             )
         if inputs is not None and record.get("inputs") != dict(inputs):
-            raise PrepareError(
+            raise ValueError(
                 f"{self.dest} was prepared before its inputs changed;"
                 " name another folder or remove it."
             )
         for name, digest in files.items():
             path = self._place / name
             if not path.is_file() or sha256(path) != digest:
-                raise PrepareError(
+                raise ValueError(
                     f"{self.dest / name} is missing or changed; remove {self.dest} and run again."
                 )
         print(f"{self.dest} is already prepared with these settings.")
@@ -182,18 +172,18 @@ class Preparation:
 
     def __enter__(self) -> Preparation:
         if importlib.util.find_spec("fairseq_cli") is None:
-            raise PrepareError(
+            raise ValueError(
                 f"{sys.executable} has no fairseq; set PYTHON to a Python with fairseq."
             )
         if self.folder.is_symlink():  # what is removed in it would be somebody else's
-            raise PrepareError(f"{self.folder} is a link; remove it.")
+            raise ValueError(f"{self.folder} is a link; remove it.")
         self.folder.mkdir(parents=True, exist_ok=True)
         self._lock = os.open(self.folder, os.O_RDONLY)
         try:
             fcntl.flock(self._lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
             os.close(self._lock)
-            raise PrepareError(f"another run is preparing {self.dest}; wait for it.") from None
+            raise ValueError(f"another run is preparing {self.dest}; wait for it.") from None
         except OSError:
             pass  # a file system without locks
         self._clean()
@@ -269,7 +259,7 @@ class Preparation:
             options: more flags of fairseq-preprocess, such as ``--joined-dictionary``.
 
         Raises:
-            PrepareError: fairseq fails, or DEST appeared meanwhile.
+            ValueError: fairseq fails, or DEST appeared meanwhile.
         """
         self._binarise(source, target, tests, options)
         parts = ("train", "valid", *tests)
@@ -289,7 +279,7 @@ class Preparation:
             inputs: the files that were read; their SHA-256 goes into the record.
 
         Raises:
-            PrepareError: DEST appeared meanwhile.
+            ValueError: DEST appeared meanwhile.
         """
         owners = metadata.packages_distributions()
         versions = {owner for name in ("fairseq", *self.packages) for owner in owners.get(name, [])}
@@ -309,7 +299,7 @@ class Preparation:
         try:
             self.data.rename(self._place)
         except OSError as error:
-            raise PrepareError(f"{self.dest} cannot be put in place: {error.strerror}.") from error
+            raise ValueError(f"{self.dest} cannot be put in place: {error.strerror}.") from error
         _remove(self.folder)
 
     def _command(self) -> str:
@@ -343,7 +333,7 @@ class Preparation:
                 bar.update(" sents, " in line)
         if process.returncode:
             sys.stderr.writelines(log)
-            raise PrepareError("fairseq-preprocess failed; its output is above.")
+            raise ValueError("fairseq-preprocess failed; its output is above.")
         (self.data / "preprocess.log").unlink(missing_ok=True)  # holds paths and times
 
 
@@ -355,12 +345,12 @@ def hold_out(
     Both keep their order. Without a seed the choice is the last items.
 
     Raises:
-        PrepareError: ``size`` leaves one side empty.
+        ValueError: ``size`` leaves one side empty.
     """
     n = len(items)
     size = n // 5 if size is None else size
     if not 1 <= size < n:
-        raise PrepareError(f"The validation set must have 1 to {n - 1} items, not {size}.")
+        raise ValueError(f"The validation set must have 1 to {n - 1} items, not {size}.")
     chosen = range(n - size, n) if seed is None else random.Random(seed).sample(range(n), size)
     held = set(chosen)
     return (
@@ -399,14 +389,14 @@ def read_checksums(path: Path) -> dict[str, str]:
     """The SHA-256 by file name in a list as ``sha256sum`` writes it; a leading ``./`` is left out.
 
     Raises:
-        PrepareError: a line of the list has not that form.
+        ValueError: a line of the list has not that form.
     """
     listed = {}
     for number, line in enumerate(read_lines(path), start=1):
         digest, _, name = line.partition(" ")
         name = name.lstrip(" *").removeprefix("./")
         if len(digest) != 64 or set(digest) - set("0123456789abcdef") or not name:
-            raise PrepareError(f"{path}, line {number} is not of the form 'SHA256  FILE'.")
+            raise ValueError(f"{path}, line {number} is not of the form 'SHA256  FILE'.")
         listed[name] = digest
     return listed
 
@@ -415,30 +405,15 @@ def check_file(path: Path, expected: str | None) -> None:
     """Make sure that the file ``path`` is there and has the SHA-256 ``expected``, if it is known.
 
     Raises:
-        PrepareError: the file is missing or its checksum is another.
+        ValueError: the file is missing or its checksum is another.
     """
     if not path.is_file():
-        raise PrepareError(f"{path} is missing.")
+        raise ValueError(f"{path} is missing.")
     if expected is not None and (found := sha256(path)) != expected:
-        raise PrepareError(
+        raise ValueError(
             f"{path} is not the publisher's file: it is truncated, changed or of another version"
             f" (SHA-256 {found}, not {expected}); get it again."
         )
-
-
-def read_lines(path: Path) -> list[str]:
-    """The lines of a UTF-8 text file, without their line ends; only a newline ends a line.
-
-    Raises:
-        PrepareError: the file is missing or not UTF-8.
-    """
-    try:
-        with path.open(encoding="utf-8", newline="\n") as file:
-            return [line.rstrip("\r\n") for line in file]
-    except FileNotFoundError:
-        raise PrepareError(f"{path} is missing.") from None
-    except UnicodeDecodeError as error:
-        raise PrepareError(f"{path} is not UTF-8 text: {error}.") from None
 
 
 def write_lines(path: Path, lines: Iterable[str]) -> None:

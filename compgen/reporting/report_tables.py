@@ -46,7 +46,7 @@ class Table:
         return min(values), max(values)
 
 
-def methods(report: Report) -> Table:
+def methods_table(report: Report) -> Table:
     """The rows of the report: seeds, updates, minutes and what sets them apart."""
     rows = [
         [
@@ -63,7 +63,7 @@ def methods(report: Report) -> Table:
     return Table("Methods", columns[:kept], [row[:kept] for row in rows])
 
 
-def scores(report: Report, comparisons: Comparisons) -> list[Table]:
+def score_tables(report: Report, comparisons: Comparisons) -> list[Table]:
     """A table for each score, with the statistics over the seeds and the marks of the tests."""
     columns = ["method", "checkpoint", "n", "mean ± std", "median", "best", "worst", "by seed"]
     tables = []
@@ -85,7 +85,7 @@ def scores(report: Report, comparisons: Comparisons) -> list[Table]:
     return tables
 
 
-def tests(comparisons: Comparisons) -> Table:
+def comparison_table(comparisons: Comparisons) -> Table:
     """Every row beside the baseline."""
     rows = [
         [
@@ -108,7 +108,7 @@ def tests(comparisons: Comparisons) -> Table:
     return Table(f"Against {comparisons.baseline}", columns, rows, notes)
 
 
-def final_values(report: Report, curves: Sequence[Curve]) -> Table:
+def last_values_table(report: Report, curves: Sequence[Curve]) -> Table:
     """The last value of each learning curve, the mean over a row's seeds."""
     rows = []
     for curve in curves:
@@ -119,7 +119,7 @@ def final_values(report: Report, curves: Sequence[Curve]) -> Table:
     return Table("Last values of the learning curves, mean over seeds", columns, rows)
 
 
-def runs(report: Report) -> Table:
+def runs_table(report: Report) -> Table:
     """Where each run lies, what machine it was trained on, and with which command."""
     rows = [
         [Cell(row.label), Cell(str(run.seed), run.seed)]
@@ -130,7 +130,7 @@ def runs(report: Report) -> Table:
     return Table("Runs", ["method", "seed", "folder", "machine", "command"], rows)
 
 
-def data(report: Report) -> Table:
+def data_table(report: Report) -> Table:
     """What the runs were trained on, by their data's record."""
     rows: dict[str, list[Cell]] = {}
     for row in report.rows:
@@ -146,7 +146,7 @@ def data(report: Report) -> Table:
     return Table("Data", columns, list(rows.values()))
 
 
-def settings(report: Report) -> Table:
+def settings_table(report: Report) -> Table:
     """Every setting that may change a score, the ones in which rows differ first."""
     names = dict.fromkeys(
         (*report.differing, *(name for row in report.rows for name in row.settings))

@@ -9,9 +9,10 @@ from pathlib import Path
 
 import pytest
 
-from compgen.data import prepared
+from compgen.data import preparation
 from compgen.data.fetch import fetch
-from compgen.data.prepared import Preparation, PrepareError
+from compgen.data.preparation import Preparation
+from compgen.text import read_lines
 
 SETTINGS = {"valid": "dev", "seed": None}
 
@@ -24,11 +25,11 @@ def make(dest: Path, settings: Mapping[str, object] = SETTINGS) -> Preparation:
 def done(tmp_path: Path) -> Path:
     """A folder as a finished run leaves it, as far as ``done`` looks at it."""
     folder = tmp_path / "done"
-    prepared.write_lines(folder / "raw" / "train.en", ["a", "b"])
+    preparation.write_lines(folder / "raw" / "train.en", ["a", "b"])
     record = {
         "command": "prepare/some.sh DEST --valid dev",
         "settings": SETTINGS,
-        "sha256": prepared.checksums(folder),
+        "sha256": preparation.checksums(folder),
     }
     (folder / "PREPARED.json").write_text(json.dumps(record))
     return folder
@@ -44,7 +45,7 @@ def test_done(done: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) ->
 
 
 def test_done_refuses_other_settings(done: Path) -> None:
-    with pytest.raises(PrepareError, match=r"with other settings, .*dev"):
+    with pytest.raises(ValueError, match=r"with other settings, .*dev"):
         make(done, {**SETTINGS, "seed": 2}).done()
 
 
@@ -58,7 +59,7 @@ def test_done_names_a_file_that_is_not_as_it_was(done: Path, change: str) -> Non
             path.write_text("a\nc\n")
         case "remove":
             path.unlink()
-    with pytest.raises(PrepareError, match=r"train\.en is missing or changed"):
+    with pytest.raises(ValueError, match=r"train\.en is missing or changed"):
         make(done).done()
 
 
@@ -67,14 +68,14 @@ def test_done_refuses_what_is_not_prepared(tmp_path: Path) -> None:
     (tmp_path / "notes").mkdir()
     (tmp_path / "notes" / "mine.txt").touch()
     for name in ("file", "notes"):
-        with pytest.raises(PrepareError, match="not prepared by this script"):
+        with pytest.raises(ValueError, match="not prepared by this script"):
             make(tmp_path / name).done()
 
 
 def test_done_refuses_a_record_without_checksums(done: Path) -> None:
     record = json.loads((done / "PREPARED.json").read_text())
     (done / "PREPARED.json").write_text(json.dumps({**record, "sha256": {}}))
-    with pytest.raises(PrepareError, match="not prepared by this script"):
+    with pytest.raises(ValueError, match="not prepared by this script"):
         make(done).done()
 
 
@@ -83,7 +84,7 @@ def test_a_link_in_place_of_the_work_folder_is_refused(tmp_path: Path) -> None:
     mine.mkdir(parents=True)
     (mine / "notes").touch()
     (tmp_path / ".dest.preparing").symlink_to(mine.parent)
-    with pytest.raises(PrepareError, match=r"\.dest\.preparing is a link"), make(tmp_path / "dest"):
+    with pytest.raises(ValueError, match=r"\.dest\.preparing is a link"), make(tmp_path / "dest"):
         pass
     assert (mine / "notes").exists()
 
@@ -93,20 +94,20 @@ def test_nothing_is_left_of_a_download_that_was_refused(
 ) -> None:
     monkeypatch.setattr("compgen.data.fetch.PAUSE", 0)
     for url in ("file:///etc/hosts", "http://127.0.0.1:1"):
-        with pytest.raises(PrepareError), make(tmp_path / "dest") as work:
+        with pytest.raises(ValueError), make(tmp_path / "dest") as work:
             fetch(f"{url}/archive", 64 * "0", work.folder / "downloads" / "archive")
         assert list(tmp_path.iterdir()) == []
 
 
 def test_done_refuses_what_another_script_prepared(done: Path) -> None:
-    with pytest.raises(PrepareError, match="not prepared by this script"):
+    with pytest.raises(ValueError, match="not prepared by this script"):
         Preparation("prepare/other.sh", done, SETTINGS).done()
 
 
 def test_error_leaves_nothing_but_finished_steps(tmp_path: Path) -> None:
     dest = tmp_path / "dest"
     with pytest.raises(RuntimeError), make(dest) as work:
-        prepared.write_lines(work.raw / "train.en", ["half"])
+        preparation.write_lines(work.raw / "train.en", ["half"])
         raise RuntimeError
     assert list(tmp_path.iterdir()) == []
 
@@ -156,15 +157,15 @@ def test_killed_run(tmp_path: Path) -> None:
 import os, signal
 from collections.abc import Mapping
 from pathlib import Path
-from compgen.data import prepared
+from compgen.data import preparation
 
 def half(path):
     path.write_text("half")
     os.kill(os.getpid(), signal.SIGKILL)
 
-with prepared.Preparation("prepare/some.sh", Path("dest"), {SETTINGS!r}) as work:
+with preparation.Preparation("prepare/some.sh", Path("dest"), {SETTINGS!r}) as work:
     work.step("first", lambda path: path.write_text("killed run"))
-    prepared.write_lines(work.raw / "train.en", ["half"])
+    preparation.write_lines(work.raw / "train.en", ["half"])
     work.step("second", half)
 """
     killed = subprocess.run([sys.executable, "-c", program], cwd=tmp_path, check=False)
@@ -182,7 +183,7 @@ with prepared.Preparation("prepare/some.sh", Path("dest"), {SETTINGS!r}) as work
 def test_two_runs_at_once(tmp_path: Path) -> None:
     with (
         make(tmp_path / "dest"),
-        pytest.raises(PrepareError, match="another run"),
+        pytest.raises(ValueError, match="another run"),
         make(tmp_path / "dest"),
     ):
         pass
@@ -193,33 +194,33 @@ def test_two_runs_at_once(tmp_path: Path) -> None:
 
 def test_checksum_list(tmp_path: Path) -> None:
     (tmp_path / "a b").write_text("a")
-    digest = prepared.sha256(tmp_path / "a b")
+    digest = preparation.sha256(tmp_path / "a b")
     (tmp_path / "sums").write_text(f"{digest}  ./a b\n{digest} *c\n")
-    assert prepared.read_checksums(tmp_path / "sums") == {"a b": digest, "c": digest}
+    assert preparation.read_checksums(tmp_path / "sums") == {"a b": digest, "c": digest}
     for line in ("", digest, f"{digest[1:]}  a", f"{'x' * 64}  a"):
         (tmp_path / "sums").write_text(f"{digest}  a\n{line}\n")
-        with pytest.raises(PrepareError, match="sums, line 2 is not of the form"):
-            prepared.read_checksums(tmp_path / "sums")
+        with pytest.raises(ValueError, match="sums, line 2 is not of the form"):
+            preparation.read_checksums(tmp_path / "sums")
 
 
 def test_check_file(tmp_path: Path) -> None:
     path = tmp_path / "gen.tsv"
-    with pytest.raises(PrepareError, match=r"gen\.tsv is missing"):
-        prepared.check_file(path, 64 * "0")
+    with pytest.raises(ValueError, match=r"gen\.tsv is missing"):
+        preparation.check_file(path, 64 * "0")
     path.write_text("a")
-    prepared.check_file(path, prepared.sha256(path))
-    with pytest.raises(PrepareError, match=r"gen\.tsv is not the publisher's file.*truncated"):
-        prepared.check_file(path, 64 * "0")
+    preparation.check_file(path, preparation.sha256(path))
+    with pytest.raises(ValueError, match=r"gen\.tsv is not the publisher's file.*truncated"):
+        preparation.check_file(path, 64 * "0")
 
 
 def test_only_a_newline_ends_a_line(tmp_path: Path) -> None:
     path = tmp_path / "text"
     lines = ["a\u2028b", "c\x85d\x0c", "", "e\u3000f"]
-    prepared.write_lines(path, lines)
-    assert prepared.read_lines(path) == lines
-    assert prepared.count_lines(path) == len(lines)
+    preparation.write_lines(path, lines)
+    assert read_lines(path) == lines
+    assert preparation.count_lines(path) == len(lines)
     path.write_bytes(b"a\r\nb")
-    assert prepared.read_lines(path) == ["a", "b"]
+    assert read_lines(path) == ["a", "b"]
     path.write_bytes(b"\xff\n")
-    with pytest.raises(PrepareError, match="text is not UTF-8"):
-        prepared.read_lines(path)
+    with pytest.raises(ValueError, match="text: not UTF-8"):
+        read_lines(path)

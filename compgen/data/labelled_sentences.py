@@ -16,18 +16,17 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from compgen.data.packages import Package, gather, official
-from compgen.data.prepared import (
+from compgen.data.archives import Package, gather, official
+from compgen.data.preparation import (
     Parser,
     Preparation,
-    PrepareError,
     check_file,
     count_lines,
-    read_lines,
     sha256,
     write_lines,
 )
 from compgen.data.publisher import expected
+from compgen.text import read_lines
 
 DICTIONARY, CODES = "dict.txt", "code"  # files of the pre-training folder
 CONTINUED = "@@"  # after all subwords but the last of a word
@@ -35,9 +34,7 @@ CONTINUED = "@@"  # after all subwords but the last of a word
 ABOUT = """
 The sentences are written like the text in PRETRAINED, with its subwords and its dictionary: in
 small letters if that text has no others, and without the characters that are not in it. For
-PREPARED.json PRETRAINED is the SHA-256 of these two files. The text lies in DEST/raw. DEST appears
-only when it is complete; the same settings give the same bytes. When DEST is there already with
-these settings, nothing is done; with other settings, nothing is touched and the exit code is not 0.
+PREPARED.json PRETRAINED is the SHA-256 of these two files.
 """
 
 
@@ -82,7 +79,7 @@ class Subwords:
         pretrained: the folder of its dictionary and its BPE codes.
 
     Raises:
-        PrepareError: a file is missing or is no such file.
+        ValueError: a file is missing or is no such file.
     """
 
     def __init__(self, pretrained: Path) -> None:
@@ -101,7 +98,7 @@ class Subwords:
             with codes.open(encoding="utf-8") as file:
                 self._bpe = BPE(file)
         except (SystemExit, ValueError, IndexError):
-            raise PrepareError(f"{codes} does not hold subword-nmt's BPE codes.") from None
+            raise ValueError(f"{codes} does not hold subword-nmt's BPE codes.") from None
 
     def __call__(self, sentence: str) -> str:
         """Tokenised with Moses' rules, without foreign characters, in subwords."""
@@ -130,19 +127,16 @@ def prepare(
         subsets: the examples of each subset, of the lines of each of the publisher's files.
         classes: the names of the classes; None: the labels are numbers.
     """
-    with parser.one_sentence_errors():
-        subwords = Subwords(args.pretrained)
-        settings = {"pretrained": subwords.digest, **settings}
-        digests = expected(official(packages), args.checksums, settings)
-        work = SetPreparation(
-            parser.prog, args.dest, settings, packages=("subword_nmt", "sacremoses")
-        )
-        if work.done():
-            return
-        with work:
-            downloads = work.folder / "downloads"
-            lines, inputs = gather(name, packages, digests, downloads, args.folder)
-            work.finish_sets(subsets(lines), subwords, classes, inputs)
+    subwords = Subwords(args.pretrained)
+    settings = {"pretrained": subwords.digest, **settings}
+    digests = expected(official(packages), args.checksums, settings)
+    work = SetPreparation(parser.prog, args.dest, settings, packages=("subword_nmt", "sacremoses"))
+    if work.done():
+        return
+    with work:
+        downloads = work.folder / "downloads"
+        lines, inputs = gather(name, packages, digests, downloads, args.folder)
+        work.finish_sets(subsets(lines), subwords, classes, inputs)
 
 
 def table(name: str, lines: Sequence[str], columns: Sequence[str]) -> list[list[str]]:
@@ -157,11 +151,11 @@ def table(name: str, lines: Sequence[str], columns: Sequence[str]) -> list[list[
         Of each line but the first the fields of these columns, without white space around them.
 
     Raises:
-        PrepareError: a column is missing, or a line has more or fewer fields than the first.
+        ValueError: a column is missing, or a line has more or fewer fields than the first.
     """
     header = lines[0].split("\t") if lines else []
     if missing := [column for column in columns if column not in header]:
-        raise PrepareError(
+        raise ValueError(
             f"{name} has no column {missing[0]!r}; its first line names {', '.join(header)}."
         )
     places = [header.index(column) for column in columns]
@@ -169,7 +163,7 @@ def table(name: str, lines: Sequence[str], columns: Sequence[str]) -> list[list[
     for number, line in enumerate(lines[1:], start=2):
         fields = line.split("\t")
         if len(fields) != len(header):
-            raise PrepareError(
+            raise ValueError(
                 f"{name}, line {number} has {len(fields)} fields, but the first has {len(header)}."
             )
         rows.append([fields[place].strip() for place in places])
@@ -195,12 +189,12 @@ class SetPreparation(Preparation):
             inputs: the publisher's files that were read.
 
         Raises:
-            PrepareError: a subset is empty, a label is no class, or the dictionary is no such file.
+            ValueError: a subset is empty, a label is no class, or the dictionary is no such file.
         """
         keys = ["input0"]
         for subset, examples in subsets.items():
             if not examples:
-                raise PrepareError(f"the publisher's files leave no sentence for {subset}.")
+                raise ValueError(f"the publisher's files leave no sentence for {subset}.")
             sides = {"input0": [e.first for e in examples]}
             if examples[0].second is not None:
                 sides["input1"] = [e.second or "" for e in examples]
@@ -209,7 +203,7 @@ class SetPreparation(Preparation):
                 write_lines(self.raw / f"{subset}.{key}", map(subwords, sentences))
             labels = [e.label for e in examples]
             if classes and (foreign := sorted(set(labels) - set(classes))):
-                raise PrepareError(f"{foreign[0]!r} in {subset} is none of {', '.join(classes)}.")
+                raise ValueError(f"{foreign[0]!r} in {subset} is none of {', '.join(classes)}.")
             write_lines(self.raw / f"{subset}.label", labels)
             if classes is None:
                 write_lines(self.data / "label" / f"{subset}.label", labels)
@@ -236,7 +230,7 @@ class SetPreparation(Preparation):
         try:
             words = Dictionary.load(str(dictionary))
         except ValueError:
-            raise PrepareError(f"{dictionary} is no dictionary of fairseq.") from None
+            raise ValueError(f"{dictionary} is no dictionary of fairseq.") from None
         words.save(str(folder / DICTIONARY))
         for subset in subsets:
             FileBinarizer.multiprocess_dataset(

@@ -5,8 +5,7 @@ from pathlib import Path
 import pytest
 from sentence_files import pretrained
 
-from compgen.data.prepared import PrepareError
-from compgen.data.sentence_sets import Example, SetPreparation, Subwords, table
+from compgen.data.labelled_sentences import Example, SetPreparation, Subwords, table
 
 
 @pytest.fixture(scope="module")
@@ -39,21 +38,21 @@ def test_capitals_stay_where_the_text_has_them(tmp_path: Path) -> None:
 def test_folder_without_codes(tmp_path: Path) -> None:
     folder = pretrained(tmp_path / "data")
     (folder / "code").write_text("no codes at all\n")
-    with pytest.raises(PrepareError, match=r"code does not hold subword-nmt's BPE codes"):
+    with pytest.raises(ValueError, match=r"code does not hold subword-nmt's BPE codes"):
         Subwords(folder)
     (folder / "code").unlink()
-    with pytest.raises(PrepareError, match=r"data/code is missing"):
+    with pytest.raises(ValueError, match=r"data/code is missing"):
         Subwords(folder)
 
 
 def test_table() -> None:
     lines = ["id\tb\ta", '1\tx "y\t z ', "2\t\t"]
     assert table("t", lines, ("a", "b")) == [["z", 'x "y'], ["", ""]]
-    with pytest.raises(PrepareError, match="t has no column 'c'; its first line names id, b, a"):
+    with pytest.raises(ValueError, match="t has no column 'c'; its first line names id, b, a"):
         table("t", lines, ("a", "c"))
-    with pytest.raises(PrepareError, match="t, line 4 has 2 fields, but the first has 3"):
+    with pytest.raises(ValueError, match="t, line 4 has 2 fields, but the first has 3"):
         table("t", [*lines, "1\t2"], ("a",))
-    with pytest.raises(PrepareError, match="t has no column 'a'"):
+    with pytest.raises(ValueError, match="t has no column 'a'"):
         table("t", [], ("a",))
 
 
@@ -63,7 +62,7 @@ def test_bad_examples_leave_nothing(folder: Path, tmp_path: Path) -> None:
     bad = {"none of 0, 1": [*good, Example("the film", None, "2")], "no sentence for test": []}
     for message, examples in bad.items():
         with (
-            pytest.raises(PrepareError, match=message),
+            pytest.raises(ValueError, match=message),
             SetPreparation("prepare/test.sh", tmp_path / "dest", {}) as work,
         ):
             work.finish_sets({"train": good, "test": examples}, subwords, ("0", "1"), {})
@@ -75,7 +74,7 @@ def test_broken_dictionary(folder: Path, tmp_path: Path) -> None:
     (broken / "dict.txt").write_text("word\n")
     examples = [Example("the film was good", None, "1")]
     with (
-        pytest.raises(PrepareError, match=r"dict\.txt is no dictionary of fairseq"),
+        pytest.raises(ValueError, match=r"dict\.txt is no dictionary of fairseq"),
         SetPreparation("prepare/test.sh", tmp_path / "dest", {}) as work,
     ):
         work.finish_sets({"test": examples}, Subwords(broken), ("0", "1"), {})

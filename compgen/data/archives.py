@@ -13,8 +13,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import IO
 
-from compgen.data.prepared import PrepareError
 from compgen.data.publisher import collect
+from compgen.text import split_lines
 
 LIMIT = 1 << 28  # bytes that an archive may unpack to; the largest of the publishers' has a tenth
 
@@ -63,7 +63,7 @@ def gather(
         The lines of each text file, and where each file is that was read.
 
     Raises:
-        PrepareError: a file is missing, damaged, not the publisher's or cannot be downloaded.
+        ValueError: a file is missing, damaged, not the publisher's or cannot be downloaded.
     """
     data = os.environ.get("COMPGEN_DATA")
     if folder is None and data and Path(data, name).is_dir():
@@ -74,7 +74,7 @@ def gather(
         unpacked = folder is not None and all((folder / m).is_file() for m in package.members)
         wanted = package.members if package.members and unpacked else [package.name]
         if folder is None and package.url is None:
-            raise PrepareError(
+            raise ValueError(
                 f"{package.name} is not offered for download; name the folder that has it with"
                 " --from (see --help)."
             )
@@ -111,10 +111,10 @@ def _members(archive: Path, names: Sequence[str]) -> dict[str, bytes]:
                 }
     except (tarfile.TarError, zipfile.BadZipFile, EOFError, zlib.error, OSError) as error:
         reason = str(error).rstrip(".")
-        raise PrepareError(f"{archive} is cut short or damaged ({reason}); get it again.") from None
+        raise ValueError(f"{archive} is cut short or damaged ({reason}); get it again.") from None
     for name in names:
         if name not in found:
-            raise PrepareError(f"{archive} has no {name}: it is another version.")
+            raise ValueError(f"{archive} has no {name}: it is another version.")
     return found
 
 
@@ -122,18 +122,15 @@ def _bounded(archive: Path, stream: IO[bytes] | gzip.GzipFile) -> bytes:
     """What a stream of an archive holds, up to its end."""
     found = stream.read(LIMIT + 1)
     if len(found) > LIMIT:
-        raise PrepareError(
+        raise ValueError(
             f"{archive} unpacks to more than {LIMIT >> 20} MiB: it is not the publisher's."
         )
     return found
 
 
 def _lines(name: str, text: bytes) -> list[str]:
-    """The lines of UTF-8 text; only a newline ends a line."""
+    """The lines of UTF-8 text."""
     try:
-        lines = text.decode("utf-8").split("\n")
+        return split_lines(text.decode("utf-8"))
     except UnicodeDecodeError as error:
-        raise PrepareError(f"{name} is not UTF-8 text: {error}.") from None
-    if lines[-1] == "":
-        lines.pop()
-    return [line.rstrip("\r") for line in lines]
+        raise ValueError(f"{name} is not UTF-8 text: {error}.") from None
