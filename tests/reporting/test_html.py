@@ -13,7 +13,7 @@ from compgen.reporting.curves import Curve
 from compgen.reporting.html import html, title
 from compgen.reporting.report import Report, Row
 from compgen.reporting.runs import Run, Score, ScoreName
-from compgen_fairseq.analysis import figure
+from compgen_fairseq.analysis import plotting
 
 BEST = ScoreName("exact_match", "best", False)
 PNG = b"\x89PNG\r\n\x1a\n and so on"
@@ -146,10 +146,10 @@ def test_figures_and_their_captions_are_found(tmp_path):
     for name in ("run.1/codes.png", "run.1/sub/states.png", "more/attention.png"):
         (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
         (tmp_path / name).write_bytes(PNG)
-    drawing = figure.new(1, 1)
+    drawing = plotting.new(1, 1)
     for place, words in (("run.1/codes", "Words per\ncode"), ("more/attention", "注意 è ≥ 1")):
         drawing.suptitle(words)
-        figure.save(drawing, (tmp_path / place).parent, Path(place).name)
+        plotting.save(drawing, (tmp_path / place).parent, Path(place).name)
     runs, more = [tmp_path / "run.1"], [tmp_path / "more", tmp_path / "run.1"]
     found = pictures.find(runs, more)
     assert [(f.path.relative_to(tmp_path).as_posix(), f.caption) for f in found] == [
