@@ -135,14 +135,14 @@ def listed(args: argparse.Namespace) -> list[str]:
 
 
 def words_per_code(loaded: checkpoint.Loaded, side: str) -> list[list[str]]:
-    """The words of each code of a side, the most frequent first.
+    """The end of the sentence and the words of each code of a side, the most frequent first.
 
     Raises:
         ValueError: if the model has no codes.
     """
     codes, dictionary = vocabulary.type_codes(loaded, side), loaded.dictionary(side)
     groups: list[list[str]] = [[] for _ in range(vocabulary.quantizer_of(loaded, side).num_codes)]
-    for index in vocabulary.words(dictionary):
+    for index in (dictionary.eos(), *vocabulary.words(dictionary)):
         groups[codes[index]].append(dictionary[index])
     return groups
 

@@ -57,10 +57,9 @@ def run(flags: list[object], tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def logged(path: Path, what: str) -> list[dict[str, str]]:
-    lines = (
-        line.partition("{")[2] for line in path.read_text().splitlines() if f"| {what} |" in line
-    )
-    return [json.loads("{" + line) for line in lines if line]
+    """What a log says of the training or the validation of each epoch."""
+    lines = (line for line in path.read_text().splitlines() if f'"{what}_loss"' in line)
+    return list({json.loads(line)["epoch"]: json.loads(line) for line in lines}.values())
 
 
 def test_every_term_is_logged_and_the_loss_falls(run: Path) -> None:
