@@ -34,6 +34,7 @@ setup(
         "torch>=2.13.0",
         "numpy>=2.4.6",
         "jinja2>=3.1.6",
+        "matplotlib>=3.11.2",
         "scipy>=1.17.1",
         "sacrebleu>=2.6.0",
         "pillow>=13.0.0",
@@ -45,10 +46,9 @@ setup(
         "tqdm>=4.70.1",
     ],
     extras_require={
+        "tensorboard": ["tensorboard>=2.21.0"],
         "gpu": ["faiss-gpu-cu12>=1.14.1"],  # after "pip uninstall faiss-cpu"; not tried yet
-        "analysis": ["matplotlib>=3.11.2", "tensorboard>=2.21.0"],
         "dev": [
-            "matplotlib>=3.11.2",
             "tensorboard>=2.21.0",
             "pytest>=9.2.0",
             "pytest-timeout>=2.4.0",

@@ -1,26 +1,17 @@
-"""Ways to unroll Syntactic Attention's decoder, side by side, forward and backward.
+"""Syntactic Attention's decoder beside a loop over nn.LSTMCell, forward and backward.
 
-The decoder's recurrent net reads what it attends to, so its steps can't be handed to nn.LSTM as a
-sequence. The contenders do the same arithmetic on the same random source states and take turns;
-each one's attention is checked against the package's before anything is timed:
+The decoder's LSTM reads what it attends to, so its steps can't be handed to nn.LSTM as a sequence.
+Both do the same arithmetic on the same random source states and take turns; their attention is
+compared before anything is timed. Reported are the medians over the rounds of milliseconds per
+batch, on the CPU of CPU time.
 
-- ``package``: compgen_fairseq.modules.syntactic_decoder: a hand-written cell; the input weights are
-  applied to the source states once, and a step mixes the products; the gradients of all that the
-  steps share are one product each, over all steps
-- ``cell``: nn.LSTMCell on the attended states
-- ``script``: the same loop with autograd's own gradients, through torch.jit.script
-- ``compile``: one step of that loop through torch.compile (with --compile: it takes minutes)
-
-Reported are the medians over the rounds of milliseconds per batch, on the CPU of CPU time.
-
-    python benchmarks/syntactic_attention.py [--threads 1] [--rounds 9] [--compile]
+    python benchmarks/syntactic_attention.py [--threads 1] [--rounds 9]
 """
 
 import argparse
 import logging
 import statistics
 import time
-import warnings
 from collections.abc import Callable
 
 import torch
@@ -56,62 +47,6 @@ def with_cell(decoder: SyntacticDecoder) -> Unroll:
     return unroll
 
 
-def _loop(
-    h: Tensor, messages: Tensor, query: Tensor, mask: Tensor, recurrent: Tensor, steps: int
-) -> Tensor:
-    hidden = torch.zeros_like(query)
-    cell = hidden
-    attention = []
-    for _ in range(steps):
-        weights = torch.baddbmm(mask, query.unsqueeze(1), h.transpose(1, 2)).softmax(-1)
-        attention.append(weights)
-        gates = torch.addmm(torch.bmm(weights, messages).squeeze(1), hidden, recurrent)
-        i, f, g, o = gates.chunk(4, dim=-1)
-        cell = torch.addcmul(i.sigmoid() * g.tanh(), f.sigmoid(), cell)
-        hidden = o.sigmoid() * cell.tanh()
-        query = hidden
-    return torch.cat(attention, dim=1)
-
-
-def scripted(decoder: SyntacticDecoder) -> Unroll:
-    """The loop with autograd's own gradients, written out for TorchScript."""
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", DeprecationWarning)
-        loop = torch.jit.script(_loop)
-
-    def unroll(h: Tensor, summary: Tensor, mask: Tensor, steps: int) -> Tensor:
-        messages, query, *_ = decoder.begin(h, summary)
-        recurrent = decoder.layers[0].weight_hh.t()
-        return loop(h, messages, query, mask, recurrent, steps)
-
-    return unroll
-
-
-def compiled(decoder: SyntacticDecoder) -> Unroll:
-    """The same loop, each step compiled."""
-
-    def step(h: Tensor, mask: Tensor, recurrent: Tensor, state: list[Tensor]):
-        messages, query, hidden, cell = state
-        weights = torch.baddbmm(mask, query.unsqueeze(1), h.transpose(1, 2)).softmax(-1)
-        gates = torch.addmm(torch.bmm(weights, messages).squeeze(1), hidden, recurrent)
-        i, f, g, o = gates.chunk(4, dim=-1)
-        cell = torch.addcmul(i.sigmoid() * g.tanh(), f.sigmoid(), cell)
-        hidden = o.sigmoid() * cell.tanh()
-        return weights, [messages, hidden, hidden, cell]
-
-    fused = torch.compile(step, dynamic=True)
-
-    def unroll(h: Tensor, summary: Tensor, mask: Tensor, steps: int) -> Tensor:
-        state, attention = decoder.begin(h, summary), []
-        recurrent = decoder.layers[0].weight_hh.t()
-        for _ in range(steps):
-            weights, state = fused(h, mask, recurrent, state)
-            attention.append(weights)
-        return torch.cat(attention, dim=1)
-
-    return unroll
-
-
 def clock(device: str) -> float:
     """Milliseconds so far: CPU time on the CPU, else the clock's, after the GPU's work is done."""
     if device == "cpu":
@@ -121,30 +56,23 @@ def clock(device: str) -> float:
 
 
 def measure(
-    shape: tuple[int, int, int], device: str, rounds: int, with_compile: bool
+    shape: tuple[int, int, int], device: str, rounds: int
 ) -> dict[str, tuple[float, float]]:
     """Median milliseconds of the forward pass, and of both passes, by contender."""
     sentences, length, steps = shape
     torch.manual_seed(1)
-    decoder = SyntacticDecoder("lstm", DIM).to(device)
+    decoder = SyntacticDecoder(DIM).to(device)
     h = 0.3 * torch.randn(sentences, length, DIM, device=device)
     summary = torch.randn(sentences, DIM, device=device)
     mask = torch.zeros(sentences, 1, length, device=device)
     gradient = torch.randn(sentences, steps, length, device=device)
     h.requires_grad_()
-    unrolls: dict[str, Unroll] = {
-        "package": decoder,
-        "cell": with_cell(decoder),
-        "script": scripted(decoder),
-    }
-    if with_compile:
-        unrolls["compile"] = compiled(decoder)
+    unrolls: dict[str, Unroll] = {"package": decoder, "cell": with_cell(decoder)}
     expected = decoder(h, summary, mask, steps)
     for unroll in unrolls.values():
-        for _ in range(3):  # TorchScript optimizes what it has run twice
-            found = unroll(h, summary, mask, steps)
-            torch.testing.assert_close(found, expected, atol=1e-4, rtol=1e-4)
-            found.backward(gradient)
+        found = unroll(h, summary, mask, steps)
+        torch.testing.assert_close(found, expected, atol=1e-4, rtol=1e-4)
+        found.backward(gradient)
     times: dict[str, list[tuple[float, float]]] = {name: [] for name in unrolls}
     for _ in range(rounds):
         for name, unroll in unrolls.items():
@@ -166,7 +94,6 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=(__doc__ or "").split("\n")[0])
     parser.add_argument("--threads", type=int, default=1, help="on the CPU (default: 1)")
     parser.add_argument("--rounds", type=int, default=9, help="default: 9")
-    parser.add_argument("--compile", action="store_true", help="try torch.compile too")
     parser.add_argument("--cpu", action="store_true", help="use no GPU")
     args = parser.parse_args()
     torch.set_num_threads(args.threads)
@@ -176,7 +103,7 @@ def main() -> None:
     print("| sentences x source x steps | decoder | forward, ms | forward + backward, ms |")
     print("| --- | --- | ---: | ---: |")
     for shape in SHAPES:
-        for name, (forward, both) in measure(shape, device, args.rounds, args.compile).items():
+        for name, (forward, both) in measure(shape, device, args.rounds).items():
             size = " x ".join(map(str, shape))
             print(f"| {size} | {name} | {forward:.1f} | {both:.1f} |", flush=True)
 

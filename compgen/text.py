@@ -1,5 +1,6 @@
-"""Text files that commands read: whole, or refused in a sentence."""
+"""Text files: read whole, or refused in a sentence."""
 
+from collections.abc import Iterable
 from pathlib import Path
 
 
@@ -38,3 +39,16 @@ def read_lines(path: Path | str, n: int | None = None) -> list[str]:
 def split_lines(text: str) -> list[str]:
     """The lines of a text without their ends; only a line feed ends a line."""
     return [line.rstrip("\r") for line in text.removesuffix("\n").split("\n")] if text else []
+
+
+def write_lines(path: Path, lines: Iterable[str]) -> None:
+    """Write the lines as UTF-8 text, each with its newline."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with path.open("w", encoding="utf-8", newline="\n") as file:
+        file.writelines(f"{line}\n" for line in lines)
+
+
+def count_lines(path: Path) -> int:
+    """The number of newlines in a file."""
+    with path.open("rb") as file:
+        return sum(block.count(b"\n") for block in iter(lambda: file.read(1 << 20), b""))

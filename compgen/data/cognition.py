@@ -33,10 +33,10 @@ from subword_nmt.apply_bpe import BPE
 from subword_nmt.learn_bpe import learn_bpe
 from tqdm import tqdm
 
-from compgen.data.preparation import Parser, Preparation, hold_out, write_lines
+from compgen.data.preparation import Parser, Preparation, hold_out
 from compgen.data.publisher import collect, expected
 from compgen.ranges import SEED
-from compgen.text import read_lines
+from compgen.text import read_lines, write_lines
 
 REPOSITORY = "https://raw.githubusercontent.com/yafuly/CoGnition/HEAD"
 TYPES = ("NP", "VP", "PP")

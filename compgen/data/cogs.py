@@ -17,10 +17,10 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import NamedTuple
 
-from compgen.data.preparation import Parser, Preparation, hold_out, write_lines
+from compgen.data.preparation import Parser, Preparation, hold_out
 from compgen.data.publisher import collect, expected
 from compgen.ranges import SEED
-from compgen.text import read_lines
+from compgen.text import read_lines, write_lines
 
 REPOSITORY = "https://raw.githubusercontent.com/najoungkim/COGS/HEAD"
 # SHA-256 of the publisher's files since the correction of September 2022.

@@ -11,10 +11,11 @@ from __future__ import annotations
 import random
 from collections.abc import Sequence
 
-from compgen.data.preparation import Parser, Preparation, write_lines
+from compgen.data.preparation import Parser, Preparation
 from compgen.data.publisher import at_hand, expected
 from compgen.data.scan import Pair, read_official
 from compgen.ranges import AT_LEAST_1, SEED
+from compgen.text import write_lines
 
 # SHA-256 of the publisher's files.
 OFFICIAL = {

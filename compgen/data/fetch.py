@@ -11,7 +11,7 @@ from pathlib import Path
 
 from tqdm import tqdm
 
-from compgen.data.preparation import sha256 as digest
+from compgen.data.checksums import sha256 as digest
 
 CHUNK = 1 << 18  # bytes read at once
 TIMEOUT = 60  # seconds without a byte

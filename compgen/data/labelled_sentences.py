@@ -17,16 +17,10 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from compgen.data.archives import Package, gather, official
-from compgen.data.preparation import (
-    Parser,
-    Preparation,
-    check_file,
-    count_lines,
-    sha256,
-    write_lines,
-)
+from compgen.data.checksums import check_file, sha256
+from compgen.data.preparation import Parser, Preparation
 from compgen.data.publisher import expected
-from compgen.text import read_lines
+from compgen.text import count_lines, read_lines, write_lines
 
 DICTIONARY, CODES = "dict.txt", "code"  # files of the pre-training folder
 CONTINUED = "@@"  # after all subwords but the last of a word

@@ -14,7 +14,8 @@ from collections.abc import Iterable, Iterator, Sequence
 from functools import partial
 from pathlib import Path
 
-from compgen.data import preparation, translation
+from compgen.data import translation
+from compgen.data.checksums import sha256
 from compgen.data.corpora import Corpus
 from compgen.data.preparation import Parser, Preparation
 from compgen.ranges import AT_LEAST_0, AT_LEAST_1
@@ -51,7 +52,7 @@ def main(argv: Sequence[str]) -> None:
     tools = ["sentencepiece" if args.sentencepiece else "subword_nmt", "sacremoses"]
     work = Preparation(SCRIPT, args.dest, settings, packages=tools)
     inputs = {str(path): path for part in PARTS for path in files.get(part, ())}
-    digests = {name: preparation.sha256(path) for name, path in inputs.items()}
+    digests = {name: sha256(path) for name, path in inputs.items()}
     if work.done(digests):
         return
     with work:

@@ -21,7 +21,6 @@ from __future__ import annotations
 
 import argparse
 import fcntl
-import hashlib
 import importlib.util
 import json
 import os
@@ -31,7 +30,7 @@ import shlex
 import shutil
 import subprocess
 import sys
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from importlib import metadata
 from pathlib import Path
@@ -40,7 +39,8 @@ from typing import Any, NoReturn, TypeVar
 
 from tqdm import tqdm
 
-from compgen.text import read_lines
+from compgen.data.checksums import checksums, sha256
+from compgen.text import count_lines
 
 RECORD = "PREPARED.json"
 KEPT = """
@@ -143,8 +143,7 @@ class Preparation:
         try:
             record = json.loads((self._place / RECORD).read_text(encoding="utf-8"))
             present, files = record["settings"], dict(record["sha256"])
-            # folders made before the command was recorded are SCAN's
-            script = record.get("command", "prepare/scan.sh").split()[0]
+            script = record["command"].split()[0]
         except (OSError, ValueError, LookupError, TypeError, AttributeError):
             script, files = None, {}
         if script != self.script or not files:
@@ -365,65 +364,3 @@ def _remove(path: Path) -> None:
         shutil.rmtree(path)
     else:
         path.unlink(missing_ok=True)
-
-
-def sha256(path: Path) -> str:
-    """The SHA-256 of a file, in hexadecimal."""
-    with path.open("rb") as file:
-        return hashlib.file_digest(file, "sha256").hexdigest()
-
-
-def checksums(path: Path) -> dict[str, str]:
-    """The SHA-256 of a file (under the name ``.``) or of every file in a folder, by its path.
-
-    Raises:
-        FileNotFoundError: ``path`` is not there.
-    """
-    if path.is_dir():
-        files = sorted(file for file in path.rglob("*") if file.is_file())
-        return {file.relative_to(path).as_posix(): sha256(file) for file in files}
-    return {".": sha256(path)}
-
-
-def read_checksums(path: Path) -> dict[str, str]:
-    """The SHA-256 by file name in a list as ``sha256sum`` writes it; a leading ``./`` is left out.
-
-    Raises:
-        ValueError: a line of the list has not that form.
-    """
-    listed = {}
-    for number, line in enumerate(read_lines(path), start=1):
-        digest, _, name = line.partition(" ")
-        name = name.lstrip(" *").removeprefix("./")
-        if len(digest) != 64 or set(digest) - set("0123456789abcdef") or not name:
-            raise ValueError(f"{path}, line {number} is not of the form 'SHA256  FILE'.")
-        listed[name] = digest
-    return listed
-
-
-def check_file(path: Path, expected: str | None) -> None:
-    """Make sure that the file ``path`` is there and has the SHA-256 ``expected``, if it is known.
-
-    Raises:
-        ValueError: the file is missing or its checksum is another.
-    """
-    if not path.is_file():
-        raise ValueError(f"{path} is missing.")
-    if expected is not None and (found := sha256(path)) != expected:
-        raise ValueError(
-            f"{path} is not the publisher's file: it is truncated, changed or of another version"
-            f" (SHA-256 {found}, not {expected}); get it again."
-        )
-
-
-def write_lines(path: Path, lines: Iterable[str]) -> None:
-    """Write the lines as UTF-8 text, each with its newline."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    with path.open("w", encoding="utf-8", newline="\n") as file:
-        file.writelines(f"{line}\n" for line in lines)
-
-
-def count_lines(path: Path) -> int:
-    """The number of newlines in a file."""
-    with path.open("rb") as file:
-        return sum(block.count(b"\n") for block in iter(lambda: file.read(1 << 20), b""))

@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from compgen.data import scan
-from compgen.data.preparation import Parser, Preparation, hold_out, write_lines
+from compgen.data.preparation import Parser, Preparation, hold_out
 from compgen.ranges import AT_LEAST_0, AT_LEAST_1, SEED
+from compgen.text import write_lines
 
 DESCRIPTION = """\
 Write a SCAN split as a fairseq data folder DEST, languages src (commands) and tgt (actions).

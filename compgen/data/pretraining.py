@@ -15,18 +15,12 @@ from pathlib import Path
 from typing import Any
 
 from compgen.data import hownet
-from compgen.data.preparation import (
-    Parser,
-    Preparation,
-    check_file,
-    count_lines,
-    sha256,
-    write_lines,
-)
+from compgen.data.checksums import check_file, sha256
+from compgen.data.preparation import Parser, Preparation
 from compgen.data.publisher import at_hand, expected
 from compgen.data.sememes import Annotations
 from compgen.ranges import AT_LEAST_1
-from compgen.text import read_lines
+from compgen.text import count_lines, read_lines, write_lines
 
 # SHA-256 of the publisher's files.
 ANNOTATED: dict[str, str | None] = {

@@ -7,8 +7,8 @@ from collections.abc import Mapping, MutableMapping
 from pathlib import Path
 from typing import Any
 
+from compgen.data.checksums import check_file, read_checksums, sha256
 from compgen.data.fetch import fetch
-from compgen.data.preparation import check_file, read_checksums, sha256
 
 
 def expected(

@@ -11,8 +11,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
-from compgen.data.preparation import write_lines
-from compgen.text import read_lines
+from compgen.text import read_lines, write_lines
 
 SEMEMES, ANNOTATIONS = "sememes.txt", "annotations.tsv"
 

@@ -17,7 +17,7 @@ from pathlib import Path
 
 from tqdm import tqdm
 
-from compgen.data import preparation
+from compgen.data.checksums import read_checksums, sha256
 from compgen.data.corpora import CORPORA, Corpus, Files
 from compgen.data.preparation import Parser, Preparation
 from compgen.data.publisher import collect
@@ -53,7 +53,7 @@ def main(argv: Sequence[str]) -> None:
         return
     with work:
         found = gather(corpus, args, work.folder / "downloads")
-        digests = {name: preparation.sha256(path) for name, path in found.items()}
+        digests = {name: sha256(path) for name, path in found.items()}
         files = extract(corpus, found, work, digests)
         prepare(corpus, files, args, work, digests)
         work.finish(*corpus.languages, inputs=found, options=preprocess_options(args))
@@ -131,7 +131,7 @@ def gather(corpus: Corpus, args: argparse.Namespace, downloads: Path) -> dict[st
     folder = args.folder or (Path(data, corpus.folder) if data else None)
     lists = [folder / "SHA256SUMS"] if folder and (folder / "SHA256SUMS").exists() else []
     lists += [args.checksums] if args.checksums else []
-    known = {Path(n).name: d for path in lists for n, d in preparation.read_checksums(path).items()}
+    known = {Path(n).name: d for path in lists for n, d in read_checksums(path).items()}
     found: dict[str, Path] = {}
     for one in corpus.downloads:
         digest = one.sha256 or known.get(Path(one.name).name)
@@ -175,8 +175,11 @@ def _unpack(archive: Path, wanted: set[str], folder: Path) -> None:
             stream = gzip.GzipFile(fileobj=raw) if archive.suffix == ".tgz" else raw
             with tarfile.open(fileobj=stream, mode="r|") as tar:
                 for member in tar:
-                    if member.isfile() and member.name.removeprefix("./") in wanted:
-                        tar.extract(member, folder, filter="data")
+                    name = member.name.removeprefix("./")
+                    if name in wanted and (content := tar.extractfile(member)):
+                        (folder / name).parent.mkdir(parents=True, exist_ok=True)
+                        with (folder / name).open("wb") as whole:
+                            shutil.copyfileobj(content, whole)
             while stream.read(1 << 20):  # the end has gzip's checksum
                 pass
     except (tarfile.TarError, gzip.BadGzipFile, EOFError, zlib.error) as error:

@@ -35,6 +35,7 @@ def html(
     """
     loader = PackageLoader(PACKAGE, "page")
     page = Environment(loader=loader, autoescape=True, undefined=StrictUndefined, trim_blocks=True)
+    groups = _groups(report, curves)
     return page.get_template("report.html").render(
         title=title(report),
         summary=_summary(report),
@@ -47,14 +48,13 @@ def html(
         baseline=comparisons.baseline,
         level=LEVEL,
         method=METHOD,
-        groups=_groups(report, curves),
+        groups=groups,
+        legend=charts.legend(report.rows) if groups else "",
         last=report_tables.last_values_table(report, curves),
         figures=[(figure, figure.data_uri()) for figure in figures],
         data=report_tables.data_table(report),
         runs=report_tables.runs_table(report),
         settings=report_tables.settings_table(report),
-        strip=charts.strip,
-        key=charts.key,
         command=shlex.join(command),
         version=_version(),
     )
@@ -85,13 +85,16 @@ def _count(number: int, what: str) -> str:
 
 def _groups(
     report: Report, curves: Sequence[Curve]
-) -> list[tuple[str, list[tuple[Curve, Markup]]]]:
-    """The charts of each stage, under its heading."""
+) -> list[tuple[str, list[tuple[str, str, str]]]]:
+    """The metrics of each stage, under its heading: name, picture and what it shows in words."""
     groups = []
     for stage, members in groupby(curves, lambda curve: curve.stage):
         heading = "Training" if stage == TRAINING else f"Validation on {stage}"
-        drawn = [(curve, charts.line_chart(curve, report.rows)) for curve in members]
-        groups.append((heading, [pair for pair in drawn if pair[1]]))
+        drawn = [
+            (curve.metric, charts.line_chart(curve, report.rows), f"{curve.metric} over updates")
+            for curve in members
+        ]
+        groups.append((heading, [one for one in drawn if one[1]]))
     return groups
 
 

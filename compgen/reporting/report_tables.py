@@ -1,7 +1,7 @@
 """The tables of a report, before they are Markdown or HTML."""
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 from compgen.reporting.comparison import Comparison, Comparisons
@@ -20,14 +20,10 @@ class Cell:
     Args:
         text: as it is read.
         order: what a column is sorted by, if not the text.
-        values: the scores of a row's seeds, where they can be drawn.
-        row: the number of the report's row, where they are drawn.
     """
 
     text: str
     order: float | None = None
-    values: tuple[float, ...] = ()
-    row: int = 0
 
 
 @dataclass(frozen=True)
@@ -38,12 +34,7 @@ class Table:
     columns: Sequence[str]
     rows: Sequence[Sequence[Cell]]
     notes: Sequence[str] = ()
-    codes: Sequence[str] = field(default=())  # signatures, shown as code
-
-    def scale(self) -> tuple[float, float]:
-        """The lowest and the highest of all drawn values."""
-        values = [value for row in self.rows for cell in row for value in cell.values]
-        return min(values), max(values)
+    codes: Sequence[str] = ()  # signatures, shown as code
 
 
 def methods_table(report: Report) -> Table:
@@ -73,9 +64,9 @@ def score_tables(report: Report, comparisons: Comparisons) -> list[Table]:
             [
                 Cell(row.label),
                 Cell(CHECKPOINT_NAMES[score.checkpoint]),
-                *_statistics(summary, i, comparisons.of(row.label, score)),
+                *_statistics(summary, comparisons.of(row.label, score)),
             ]
-            for i, row in enumerate(report.rows)
+            for row in report.rows
             for score in of_name
             if (summary := row.summary(score))
         ]
@@ -158,14 +149,13 @@ def settings_table(report: Report) -> Table:
     return Table("All settings", ["setting", *(row.label for row in report.rows)], rows)
 
 
-def _statistics(summary: Summary, row: int, comparison: Comparison | None) -> Iterable[Cell]:
+def _statistics(summary: Summary, comparison: Comparison | None) -> Iterable[Cell]:
     std = "" if summary.std is None else f" ± {summary.std:.2f}"
     marks = f" {comparison.marks}" if comparison and comparison.marks else ""
     yield Cell(str(summary.n), summary.n)
     yield Cell(f"{summary.mean:.2f}{std}{marks}", summary.mean)
     yield from (_number(v, 2) for v in (summary.median, summary.best, summary.worst))
-    shown = ", ".join(f"{value:.2f}" for value in summary.values)
-    yield Cell(shown, summary.mean, summary.values, row)
+    yield Cell(", ".join(f"{value:.2f}" for value in summary.values), summary.mean)
 
 
 def _number(value: float, digits: int) -> Cell:

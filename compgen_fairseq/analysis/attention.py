@@ -10,8 +10,10 @@ import torch
 from fairseq import utils
 from torch import Tensor
 
+from compgen import plotting
+from compgen.output import write_csv, write_json
 from compgen.ranges import AT_LEAST_0, AT_LEAST_1, SEED
-from compgen_fairseq.analysis import agreement, checkpoint, heatmaps, plotting
+from compgen_fairseq.analysis import agreement, checkpoint, heatmaps
 from compgen_fairseq.analysis.agreement import DEFINITIONS, Agreement
 from compgen_fairseq.analysis.attention_maps import SIDES, START, attention_maps, translator
 from compgen_fairseq.analysis.checkpoint import Loaded
@@ -23,7 +25,6 @@ from compgen_fairseq.analysis.pairs import (
     write_pairs,
 )
 from compgen_fairseq.analysis.vocabulary import index, quantizer_of, type_codes
-from compgen_fairseq.analysis.writing import write_csv, write_json
 from compgen_fairseq.progress import progress
 
 BATCH = 64  # pairs

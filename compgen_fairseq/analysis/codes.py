@@ -12,8 +12,9 @@ from typing import Any
 
 import numpy as np
 
+from compgen import output, plotting
 from compgen.ranges import AT_LEAST_1, SEED
-from compgen_fairseq.analysis import checkpoint, plotting, vocabulary, writing
+from compgen_fairseq.analysis import checkpoint, vocabulary
 from compgen_fairseq.analysis.tags import read_tags, scan_tags
 from compgen_fairseq.progress import progress
 
@@ -51,7 +52,6 @@ def run(args: argparse.Namespace) -> list[Path] | list[str]:
         raise ValueError("say one of WORD ..., --json and --out FOLDER")
     if not args.out:
         return listed(args)
-    plotting.new()  # says at once whether matplotlib is missing
     loaded = checkpoint.load(args.checkpoint, args.data, args.cpu)
     codes = vocabulary.type_codes(loaded, args.side)
     codebook = vocabulary.quantizer_of(loaded, args.side).codebook().detach().cpu().numpy()
@@ -105,8 +105,8 @@ def run(args: argparse.Namespace) -> list[Path] | list[str]:
     stem = Path(args.out) / f"codes_{args.side}"
     return [
         *plotting.save(picture, stem.parent, stem.name),
-        writing.write_csv(stem.with_suffix(".csv"), rows),
-        writing.write_json(stem.with_suffix(".json"), summary),
+        output.write_csv(stem.with_suffix(".csv"), rows),
+        output.write_json(stem.with_suffix(".json"), summary),
     ]
 
 

@@ -10,12 +10,13 @@ import torch
 from sklearn.feature_extraction.text import ENGLISH_STOP_WORDS
 from torch import Tensor
 
+from compgen import plotting
+from compgen.output import write_csv, write_json
 from compgen.ranges import AT_LEAST_1
-from compgen_fairseq.analysis import checkpoint, plotting
+from compgen_fairseq.analysis import checkpoint
 from compgen_fairseq.analysis.attention_maps import attention_maps, translator
 from compgen_fairseq.analysis.checkpoint import Loaded
 from compgen_fairseq.analysis.vocabulary import index
-from compgen_fairseq.analysis.writing import write_csv, write_json
 
 STEPS = ("output", "input")
 TOKENS = ("src_tokens", "prev_output_tokens")

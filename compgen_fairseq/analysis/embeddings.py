@@ -11,9 +11,11 @@ from typing import Any
 
 import numpy as np
 
+from compgen import output, plotting
 from compgen.ranges import AT_LEAST_0, AT_LEAST_1, SEED
-from compgen_fairseq.analysis import checkpoint, plotting, vocabulary, writing
+from compgen_fairseq.analysis import checkpoint, vocabulary
 from compgen_fairseq.analysis.checkpoint import Loaded
+from compgen_fairseq.analysis.labels import place_labels, plane
 from compgen_fairseq.analysis.projection import Projection, tsne
 from compgen_fairseq.prototypes.kmeans import kmeans
 
@@ -45,7 +47,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> list[Path]:
     """Write ``embeddings_SIDE`` as PNG, PDF, CSV and JSON."""
-    plotting.new()  # says at once whether matplotlib is missing
     loaded = checkpoint.load(args.checkpoint, args.data, args.cpu)
     dictionary = loaded.dictionary(args.side)
     types = choose(dictionary, args.side, args.words, args.top)
@@ -85,8 +86,8 @@ def run(args: argparse.Namespace) -> list[Path]:
     stem = Path(args.out) / f"embeddings_{args.side}"
     return [
         *plotting.save(picture, stem.parent, stem.name),
-        writing.write_csv(stem.with_suffix(".csv"), rows),
-        writing.write_json(stem.with_suffix(".json"), summary),
+        output.write_csv(stem.with_suffix(".csv"), rows),
+        output.write_json(stem.with_suffix(".json"), summary),
     ]
 
 
@@ -167,7 +168,7 @@ def draw(
     columns = 1 + (len(there) - 1) // 24
     large = len(points) > 60
     picture = plotting.new((9 if large else 6.4) + 0.6 * (columns - 1), 7 if large else 4.8)
-    axes = plotting.plane(picture)
+    axes = plane(picture)
     for place, g in enumerate(there):
         axes.scatter(
             *points[groups == g].T,
@@ -185,5 +186,5 @@ def draw(
         fontsize=7,
         markerscale=2.5 if crowded else 1.2,
     )
-    plotting.place_labels(axes, points, labels, size=6 if large else 8)
+    place_labels(axes, points, labels, size=6 if large else 8)
     return picture

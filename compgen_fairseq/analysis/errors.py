@@ -7,14 +7,14 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from compgen import plotting
+from compgen.output import write_csv, write_json
 from compgen.ranges import SEED, Range
 from compgen.scoring import cter_rates
 from compgen.scoring.cogs import CASES, IN_DISTRIBUTION, read_cases
 from compgen.scoring.generate_log import Generation, read
 from compgen.scoring.metrics import CterMetric, ExactMatchMetric
-from compgen_fairseq.analysis import plotting
 from compgen_fairseq.analysis.bootstrap import Rate, rate
-from compgen_fairseq.analysis.writing import write_csv, write_json
 
 MOST_BINS = 12  # of lengths; more different ones are put together
 CTER = {

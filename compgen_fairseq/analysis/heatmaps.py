@@ -6,8 +6,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from compgen_fairseq.analysis import plotting
-from compgen_fairseq.analysis.plotting import COLOURS
+from compgen import plotting
+from compgen.plotting import COLOURS
 
 DIFFERENCE = 0.1  # cells whose weights differ by more are outlined
 TOKEN = 0.125  # inches for a token beside a map

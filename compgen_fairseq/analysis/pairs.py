@@ -10,8 +10,8 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from compgen.output import write_bytes
 from compgen.text import read_lines
-from compgen_fairseq.analysis.writing import write_bytes
 
 NONE = -1  # the class of a word without one
 COLUMNS = ("a", "b", "targets", "source_a", "source_b")

@@ -14,9 +14,11 @@ from typing import Any, NamedTuple
 import numpy as np
 from fairseq.models.transformer import TransformerModelBase
 
+from compgen import output, plotting
 from compgen.ranges import AT_LEAST_0, AT_LEAST_1, SEED
-from compgen_fairseq.analysis import checkpoint, plotting, vocabulary, writing
+from compgen_fairseq.analysis import checkpoint, vocabulary
 from compgen_fairseq.analysis.checkpoint import Loaded
+from compgen_fairseq.analysis.labels import plane
 from compgen_fairseq.analysis.projection import tsne
 from compgen_fairseq.contracts import HasPrototypes
 from compgen_fairseq.models.proto_transformer import PrototypeConfig
@@ -79,7 +81,6 @@ def run(args: argparse.Namespace) -> list[Path]:
     """Write ``prototypes_WORD`` as PNG, PDF, CSV and JSON."""
     from sklearn.metrics import pairwise_distances_argmin
 
-    plotting.new()  # says at once whether matplotlib is missing
     loaded = checkpoint.load(args.checkpoint, args.data, args.cpu)
     if not isinstance(loaded.model, TransformerModelBase):
         raise ValueError(
@@ -144,8 +145,8 @@ def run(args: argparse.Namespace) -> list[Path]:
     stem = Path(args.out) / f"prototypes_{safe}"
     return [
         *plotting.save(picture, stem.parent, stem.name),
-        writing.write_csv(stem.parent / f"{stem.name}.csv", rows),
-        writing.write_json(stem.parent / f"{stem.name}.json", summary),
+        output.write_csv(stem.parent / f"{stem.name}.csv", rows),
+        output.write_json(stem.parent / f"{stem.name}.json", summary),
     ]
 
 
@@ -197,7 +198,7 @@ def draw(
 ) -> Any:
     """The picture: states with the marker of their tag, the others grey, the centres as stars."""
     picture = plotting.new()
-    axes = plotting.plane(picture)
+    axes = plane(picture)
     are = np.array(tags)
     for place, tag in reversed(list(enumerate(order))):
         here = points[are == tag]

@@ -7,11 +7,11 @@ from typing import Any
 
 import numpy as np
 
+from compgen import plotting
+from compgen.output import write_csv, write_json
 from compgen.ranges import Range
 from compgen.reporting.report import Report, Summary, report_of
 from compgen.reporting.runs import CHECKPOINTS, ScoreName
-from compgen_fairseq.analysis import plotting
-from compgen_fairseq.analysis.writing import write_csv, write_json
 
 TOP = 100.0  # scores are percentages
 

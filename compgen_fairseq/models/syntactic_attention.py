@@ -10,7 +10,7 @@ published variants have their log-probabilities and gradients (tests/golden).
 """
 
 from dataclasses import dataclass
-from typing import Any, Optional
+from typing import Any
 
 import torch
 import torch.nn as nn
@@ -28,25 +28,21 @@ from compgen.ranges import AT_LEAST_1, RATE, check, ranges
 from compgen_fairseq.models.known_dictionary import know_dictionaries
 from compgen_fairseq.modules.dropout import apply_dropout
 from compgen_fairseq.modules.masks import padding_mask
-from compgen_fairseq.modules.syntactic_decoder import STEPS, SyntacticDecoder
-from compgen_fairseq.modules.syntactic_encoder import BidirectionalRNN, SyntacticEncoder, frame
+from compgen_fairseq.modules.syntactic_decoder import SyntacticDecoder
+from compgen_fairseq.modules.syntactic_encoder import BidirectionalLSTM, SyntacticEncoder, frame
 from compgen_fairseq.options import option, register_preset, take
 
 UNLIMITED = int(1e5)  # sentences of any length can be read and written
 
 
 @ranges(
-    (AT_LEAST_1, ("encoder_embed_dim", "encoder_hidden_size", "encoder_layers")),
-    (AT_LEAST_1, ("decoder_layers", "semantic_dim")),
-    (RATE, ("dropout", "semantic_dropout", "hidden_dropout")),
+    (AT_LEAST_1, ("encoder_embed_dim", "encoder_hidden_size", "encoder_layers", "semantic_dim")),
+    (RATE, ("dropout",)),
 )
 @dataclass
 class SyntacticAttentionConfig(FairseqDataclass):
     """Every option of ``--arch syntactic_attention``. Sizes default to the paper's best model."""
 
-    rnn: ChoiceEnum(list(STEPS)) = option(  # type: ignore[valid-type]
-        "lstm", "the recurrent nets of encoder and decoder"
-    )
     encoder_embed_dim: int = option(100, "width of the syntactic embeddings")
     encoder_hidden_size: int = option(
         200, "width of each direction of the encoder; the decoder's is twice that"
@@ -56,13 +52,8 @@ class SyntacticAttentionConfig(FairseqDataclass):
         "bidirectional layers of the encoder; each word gets its neighbours' states after the "
         "first, which has half the width of those above it",
     )
-    decoder_layers: int = option(1, "recurrent layers of the decoder")
     semantic_dim: int = option(120, "width of the semantic embeddings")
     dropout: float = option(0.5, "dropout on the embeddings of both streams")
-    semantic_dropout: Optional[float] = option(
-        None, "dropout on the semantic embeddings (default: that of --dropout)"
-    )
-    hidden_dropout: float = option(0.0, "dropout between recurrent layers")
     syntactic_classes: ChoiceEnum(["none", "substitution"]) = option(  # type: ignore[valid-type]
         "none",
         "beyond the paper: which words share a syntactic embedding; substitution: those that the "
@@ -130,22 +121,15 @@ class SyntacticAttentionEncoder(FairseqEncoder):
         self.dropout = cfg.dropout
         shared = cfg.syntactic_classes == "substitution"
         self.register_buffer("classes", torch.full((len(dictionary),), -1) if shared else None)
-        self.semantic_dropout = (
-            cfg.dropout if cfg.semantic_dropout is None else cfg.semantic_dropout
-        )
         self.semantics = nn.Embedding(len(dictionary), cfg.semantic_dim, self.pad)
         self.sequence = (
-            BidirectionalRNN(cfg.rnn, cfg.semantic_dim, cfg.semantic_dim // 2)
+            BidirectionalLSTM(cfg.semantic_dim, cfg.semantic_dim // 2)
             if cfg.sequential_semantics
             else None
         )
         self.embedding = nn.Embedding(len(dictionary), cfg.encoder_embed_dim, self.pad)
         self.syntax = SyntacticEncoder(
-            cfg.rnn,
-            cfg.encoder_embed_dim,
-            cfg.encoder_hidden_size,
-            cfg.encoder_layers,
-            cfg.hidden_dropout,
+            cfg.encoder_embed_dim, cfg.encoder_hidden_size, cfg.encoder_layers
         )
 
     def forward(
@@ -165,7 +149,7 @@ class SyntacticAttentionEncoder(FairseqEncoder):
             ``(batch, 1, src_len)``.
         """
         tokens, lengths, framed = frame(src_tokens, self.pad, self.start)
-        meanings = apply_dropout(self.semantics(tokens), self.semantic_dropout, self.training)
+        meanings = apply_dropout(self.semantics(tokens), self.dropout, self.training)
         if self.sequence is not None:
             meanings = self.sequence(meanings, lengths)
         if self.marked:
@@ -204,9 +188,7 @@ class SyntacticAttentionDecoder(FairseqIncrementalDecoder):
         self.marked = str(cfg.marker_meanings) == "own"
         self.syntax_action = cfg.syntax_action
         dim = 2 * cfg.encoder_hidden_size
-        self.syntax = SyntacticDecoder(
-            cfg.rnn, dim, cfg.decoder_layers, cfg.hidden_dropout, cfg.scaled_attention
-        )
+        self.syntax = SyntacticDecoder(dim, cfg.scaled_attention)
         width = cfg.semantic_dim + (dim if cfg.syntax_action else 0)
         self.hidden = nn.Linear(width, width) if cfg.semantic_mlp else None
         self.relu_first = cfg.semantic_relu
@@ -360,7 +342,6 @@ SCAN = {
     "encoder_embed_dim": 100,
     "encoder_hidden_size": 200,
     "encoder_layers": 2,
-    "decoder_layers": 1,
     "semantic_dim": 120,
     "dropout": 0.5,
 }

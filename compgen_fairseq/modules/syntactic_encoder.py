@@ -1,16 +1,9 @@
 """The syntactic stream's encoder: the role of each word, from its neighbours alone."""
 
-from typing import Any
-
 import torch
 import torch.nn as nn
 import torch.nn.functional as F
 from torch import Tensor
-
-from compgen_fairseq.modules.dropout import apply_dropout
-
-RNNS = {"lstm": nn.LSTM, "gru": nn.GRU}
-BIDIRECTIONAL: dict[str, Any] = {"lstm": torch.lstm, "gru": torch.gru}
 
 
 def frame(tokens: Tensor, pad: int, start: int) -> tuple[Tensor, Tensor, Tensor]:
@@ -31,30 +24,23 @@ def frame(tokens: Tensor, pad: int, start: int) -> tuple[Tensor, Tensor, Tensor]
     return framed, keep.sum(1) + 1, keep.cumsum(1)
 
 
-class BidirectionalRNN(nn.Module):
-    """A bidirectional recurrent layer whose states depend on nothing but their own sentence.
+class BidirectionalLSTM(nn.Module):
+    """A bidirectional LSTM layer whose states depend on nothing but their own sentence.
 
-    The backward net reads a copy in which every sentence is turned round within its own length,
+    The backward LSTM reads a copy in which every sentence is turned round within its own length,
     so padding comes after all words in both directions. The states are those of a packed sequence
     (which takes 1.4 times as long on a CPU, and needs the lengths there). A batch without padding,
     as of one sentence, is read by one call on a CPU.
 
     Args:
-        rnn: ``"lstm"`` or ``"gru"``.
         input_dim: width of the input.
         dim: width of each direction's state.
-
-    Raises:
-        ValueError: on an unknown net.
     """
 
-    def __init__(self, rnn: str, input_dim: int, dim: int):
+    def __init__(self, input_dim: int, dim: int):
         super().__init__()
-        if rnn not in RNNS:
-            raise ValueError(f"the recurrent net is one of {', '.join(RNNS)}, not {rnn!r}")
-        self.rnn = rnn
-        self.forwards = RNNS[rnn](input_dim, dim, batch_first=True)
-        self.backwards = RNNS[rnn](input_dim, dim, batch_first=True)
+        self.forwards = nn.LSTM(input_dim, dim, batch_first=True)
+        self.backwards = nn.LSTM(input_dim, dim, batch_first=True)
 
     def forward(self, x: Tensor, lengths: Tensor) -> Tensor:
         """Read the sentences.
@@ -68,10 +54,9 @@ class BidirectionalRNN(nn.Module):
         """
         if x.device.type == "cpu" and bool(lengths.eq(x.size(1)).all()):
             zeros = x.new_zeros(2, len(x), self.forwards.hidden_size)
-            state = (zeros, zeros) if self.rnn == "lstm" else zeros
             weights = [*self.forwards.parameters(), *self.backwards.parameters()]
             flags = (True, 1, 0.0, self.training, True, True)  # biases, layers, ..., both ways
-            return BIDIRECTIONAL[self.rnn](x, state, weights, *flags)[0]
+            return torch.lstm(x, (zeros, zeros), weights, *flags)[0]
         turned = lengths[:, None] - 1 - torch.arange(x.size(1), device=x.device)
         keep = turned.ge(0).unsqueeze(-1)
         turned = turned.clamp(min=0).unsqueeze(-1)
@@ -106,31 +91,26 @@ class SyntacticEncoder(nn.Module):
     width.
 
     Args:
-        rnn: ``"lstm"`` or ``"gru"``.
         embed_dim: width of the embeddings.
         dim: width of each direction's state in the last layer.
         layers: number of bidirectional layers.
-        dropout: on the input of every layer but the first.
 
     Raises:
-        ValueError: on an unknown net, less than one layer, or an odd ``dim`` to be halved.
+        ValueError: on less than one layer, or an odd ``dim`` to be halved.
     """
 
-    def __init__(self, rnn: str, embed_dim: int, dim: int, layers: int = 2, dropout: float = 0.0):
+    def __init__(self, embed_dim: int, dim: int, layers: int = 2):
         super().__init__()
         if layers < 1:
             raise ValueError(f"the encoder needs at least one layer, not {layers}")
         if layers > 1 and dim % 2:
             raise ValueError(f"the first layer is half as wide as the others, and {dim} is odd")
         first = dim if layers == 1 else dim // 2
-        self.dropout = dropout
         self.start_role = nn.Parameter(torch.randn(2 * first))
         self.end_role = nn.Parameter(torch.randn(2 * first))
         widths = [2 * first] + [2 * dim] * (layers - 2)
-        self.first = BidirectionalRNN(rnn, embed_dim, first)
-        self.layers = nn.ModuleList(
-            BidirectionalRNN(rnn, width, dim) for width in widths[: layers - 1]
-        )
+        self.first = BidirectionalLSTM(embed_dim, first)
+        self.layers = nn.ModuleList(BidirectionalLSTM(width, dim) for width in widths[: layers - 1])
 
     def forward(self, x: Tensor, lengths: Tensor) -> tuple[Tensor, Tensor]:
         """Encode.
@@ -149,6 +129,6 @@ class SyntacticEncoder(nn.Module):
         h = torch.where(positions == ends, self.end_role, neighbour_states(states))
         h = torch.where(positions == 0, self.start_role, h)
         for layer in self.layers:
-            h = states = layer(apply_dropout(h, self.dropout, self.training), lengths)
+            h = states = layer(h, lengths)
         left, right = states.chunk(2, dim=-1)
         return h, torch.cat([left.take_along_dim(ends, 1)[:, 0], right[:, 0]], dim=-1)

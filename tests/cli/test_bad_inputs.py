@@ -12,8 +12,8 @@ import torch
 from bad_inputs import TRAIN, Case, cases
 from in_process import PLUGIN, call
 
-from compgen.data.preparation import write_lines
 from compgen.output import write
+from compgen.text import write_lines
 
 CASES = list(cases())
 

@@ -165,4 +165,4 @@ def test_it_starts_without_torch(runs, tmp_path):
     )
     assert done.returncode == 0 and page.exists()
     modules = set(re.findall(r"\| +([\w.]+)$", done.stderr, re.MULTILINE))
-    assert "jinja2" in modules and not modules & {"torch", "fairseq", "matplotlib", "scipy.stats"}
+    assert "jinja2" in modules and not modules & {"torch", "fairseq", "scipy.stats"}

@@ -193,7 +193,7 @@ def test_it_is_shown_without_a_complaint_or_a_request(size, scheme, browser, pag
     ]
     assert [url for url in requests if not url.startswith("data:")] == [page.resolve().as_uri()]
     assert [event for event in browser.events if event["method"] in PROBLEMS] == []
-    wide = "[...document.querySelectorAll('svg.chart')].map((e) => e.getBoundingClientRect().width)"
+    wide = "[...document.querySelectorAll('.chart img')].map((e) => e.naturalWidth && e.width)"
     assert len(browser.value(wide)) > 3 and min(browser.value(wide)) > 200
     assert browser.value("document.querySelector('.figures img').naturalWidth") == 1
     paper = browser.value("getComputedStyle(document.body).backgroundColor")

@@ -91,7 +91,7 @@ def test_a_loaded_checkpoint_searches_greedily_as_one_pass_says(trained, tiny_da
 def test_fairseqs_own_task_and_criterion_with_every_ablation(
     trained, tiny_data, plugin, tmp_path, run
 ):
-    flags = "--rnn gru --sequential-semantics --syntax-action --semantic-mlp --decoder-layers 2"
+    flags = "--sequential-semantics --syntax-action --semantic-mlp --encoder-layers 3"
     log = run(
         *("fairseq_cli.train", tiny_data, *plugin, "--arch", "syntactic_attention", *SIZES),
         *(*flags.split(), "--criterion", "label_smoothed_cross_entropy", "--label-smoothing", 0.1),
@@ -102,7 +102,7 @@ def test_fairseqs_own_task_and_criterion_with_every_ablation(
     assert last < first
     path = tmp_path / "checkpoint_last.pt"
     state = load_checkpoint_to_cpu(str(path))
-    assert state["model"]["encoder.sequence.forwards.weight_ih_l0"].shape == (3 * 8, 16)
+    assert state["model"]["encoder.sequence.forwards.weight_ih_l0"].shape == (4 * 8, 16)
     ensemble = f"{path}:{trained[0] / 'checkpoint_last.pt'}"
     log = run("fairseq_cli.generate", tiny_data, *plugin, "--path", ensemble, "--beam", 3)
     assert len(generate_log.parse(log.splitlines(keepends=True)).hypotheses) == 37

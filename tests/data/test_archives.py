@@ -7,7 +7,7 @@ from sentence_files import pack
 
 from compgen.data import archives
 from compgen.data.archives import Package, gather, official
-from compgen.data.preparation import sha256
+from compgen.data.checksums import sha256
 
 TEXTS = {"set/train.tsv": "a\tb\r\nc\td\u2028e\n", "set/dev.tsv": "f\n\ng", "set/other": "x"}
 LINES = {"set/train.tsv": ["a\tb", "c\td\u2028e"], "set/dev.tsv": ["f", "", "g"]}

@@ -9,10 +9,10 @@ from pathlib import Path
 
 import pytest
 
-from compgen.data import preparation
+from compgen.data.checksums import check_file, checksums, read_checksums, sha256
 from compgen.data.fetch import fetch
 from compgen.data.preparation import Preparation
-from compgen.text import read_lines
+from compgen.text import count_lines, read_lines, write_lines
 
 SETTINGS = {"valid": "dev", "seed": None}
 
@@ -25,11 +25,11 @@ def make(dest: Path, settings: Mapping[str, object] = SETTINGS) -> Preparation:
 def done(tmp_path: Path) -> Path:
     """A folder as a finished run leaves it, as far as ``done`` looks at it."""
     folder = tmp_path / "done"
-    preparation.write_lines(folder / "raw" / "train.en", ["a", "b"])
+    write_lines(folder / "raw" / "train.en", ["a", "b"])
     record = {
         "command": "prepare/some.sh DEST --valid dev",
         "settings": SETTINGS,
-        "sha256": preparation.checksums(folder),
+        "sha256": checksums(folder),
     }
     (folder / "PREPARED.json").write_text(json.dumps(record))
     return folder
@@ -107,7 +107,7 @@ def test_done_refuses_what_another_script_prepared(done: Path) -> None:
 def test_error_leaves_nothing_but_finished_steps(tmp_path: Path) -> None:
     dest = tmp_path / "dest"
     with pytest.raises(RuntimeError), make(dest) as work:
-        preparation.write_lines(work.raw / "train.en", ["half"])
+        write_lines(work.raw / "train.en", ["half"])
         raise RuntimeError
     assert list(tmp_path.iterdir()) == []
 
@@ -158,6 +158,7 @@ import os, signal
 from collections.abc import Mapping
 from pathlib import Path
 from compgen.data import preparation
+from compgen.text import write_lines
 
 def half(path):
     path.write_text("half")
@@ -165,7 +166,7 @@ def half(path):
 
 with preparation.Preparation("prepare/some.sh", Path("dest"), {SETTINGS!r}) as work:
     work.step("first", lambda path: path.write_text("killed run"))
-    preparation.write_lines(work.raw / "train.en", ["half"])
+    write_lines(work.raw / "train.en", ["half"])
     work.step("second", half)
 """
     killed = subprocess.run([sys.executable, "-c", program], cwd=tmp_path, check=False)
@@ -194,31 +195,31 @@ def test_two_runs_at_once(tmp_path: Path) -> None:
 
 def test_checksum_list(tmp_path: Path) -> None:
     (tmp_path / "a b").write_text("a")
-    digest = preparation.sha256(tmp_path / "a b")
+    digest = sha256(tmp_path / "a b")
     (tmp_path / "sums").write_text(f"{digest}  ./a b\n{digest} *c\n")
-    assert preparation.read_checksums(tmp_path / "sums") == {"a b": digest, "c": digest}
+    assert read_checksums(tmp_path / "sums") == {"a b": digest, "c": digest}
     for line in ("", digest, f"{digest[1:]}  a", f"{'x' * 64}  a"):
         (tmp_path / "sums").write_text(f"{digest}  a\n{line}\n")
         with pytest.raises(ValueError, match="sums, line 2 is not of the form"):
-            preparation.read_checksums(tmp_path / "sums")
+            read_checksums(tmp_path / "sums")
 
 
 def test_check_file(tmp_path: Path) -> None:
     path = tmp_path / "gen.tsv"
     with pytest.raises(ValueError, match=r"gen\.tsv is missing"):
-        preparation.check_file(path, 64 * "0")
+        check_file(path, 64 * "0")
     path.write_text("a")
-    preparation.check_file(path, preparation.sha256(path))
+    check_file(path, sha256(path))
     with pytest.raises(ValueError, match=r"gen\.tsv is not the publisher's file.*truncated"):
-        preparation.check_file(path, 64 * "0")
+        check_file(path, 64 * "0")
 
 
 def test_only_a_newline_ends_a_line(tmp_path: Path) -> None:
     path = tmp_path / "text"
     lines = ["a\u2028b", "c\x85d\x0c", "", "e\u3000f"]
-    preparation.write_lines(path, lines)
+    write_lines(path, lines)
     assert read_lines(path) == lines
-    assert preparation.count_lines(path) == len(lines)
+    assert count_lines(path) == len(lines)
     path.write_bytes(b"a\r\nb")
     assert read_lines(path) == ["a", "b"]
     path.write_bytes(b"\xff\n")

@@ -8,8 +8,10 @@ from pathlib import Path
 
 import pytest
 
-from compgen.data import cognition, cogs, preparation
+from compgen.data import cognition, cogs
+from compgen.data.checksums import sha256
 from compgen.data.publisher import collect
+from compgen.text import write_lines
 
 
 class Quiet(http.server.SimpleHTTPRequestHandler):
@@ -21,7 +23,7 @@ class Quiet(http.server.SimpleHTTPRequestHandler):
 def repository(tmp_path: Path) -> Iterator[tuple[Path, str]]:
     """A publisher's repository with one file, ``data/a``, and where it is served."""
     folder = tmp_path / "repository"
-    preparation.write_lines(folder / "data" / "a", ["text"])
+    write_lines(folder / "data" / "a", ["text"])
     handler = functools.partial(Quiet, directory=str(folder))
     with http.server.ThreadingHTTPServer(("127.0.0.1", 0), handler) as server:
         thread = threading.Thread(target=server.serve_forever)
@@ -35,7 +37,7 @@ def test_order_of_places(
     repository: tuple[Path, str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     folder, url = repository
-    files = {"data/a": preparation.sha256(folder / "data" / "a")}
+    files = {"data/a": sha256(folder / "data" / "a")}
     downloads = tmp_path / "downloads"
     monkeypatch.setenv("COMPGEN_DATA", str(tmp_path))
     # the user's folder, then COMPGEN_DATA, then the publisher

@@ -7,7 +7,7 @@ import torch.nn.functional as F
 from torch.nn.utils.rnn import pack_padded_sequence, pad_packed_sequence
 
 from compgen_fairseq.modules.syntactic_encoder import (
-    BidirectionalRNN,
+    BidirectionalLSTM,
     SyntacticEncoder,
     frame,
     neighbour_states,
@@ -15,7 +15,6 @@ from compgen_fairseq.modules.syntactic_encoder import (
 
 PAD, START = 1, 0
 LENGTHS = torch.tensor([3, 5, 1, 4])
-every_rnn = pytest.mark.parametrize("rnn", ["lstm", "gru"])
 
 
 @pytest.mark.parametrize(
@@ -40,11 +39,10 @@ def sentences(dim: int) -> torch.Tensor:
     return torch.randn(len(LENGTHS), 5, dim)
 
 
-@every_rnn
-def test_the_layer_equals_pytorchs_on_packed_sequences(rnn):
+def test_the_layer_equals_pytorchs_on_packed_sequences():
     x = sentences(3)
-    layer = BidirectionalRNN(rnn, 3, 4)
-    expected = {"lstm": nn.LSTM, "gru": nn.GRU}[rnn](3, 4, batch_first=True, bidirectional=True)
+    layer = BidirectionalLSTM(3, 4)
+    expected = nn.LSTM(3, 4, batch_first=True, bidirectional=True)
     ours = {**layer.forwards.state_dict()}
     ours |= {f"{name}_reverse": value for name, value in layer.backwards.state_dict().items()}
     expected.load_state_dict(ours)
@@ -60,7 +58,7 @@ def test_neighbour_states():
 
 def test_an_lstm_encoder_of_one_layer_by_hand():
     """Equation 2 with one-dimensional states: the LSTM's own equations, word by word."""
-    encoder = SyntacticEncoder("lstm", 1, 1, layers=1)
+    encoder = SyntacticEncoder(1, 1, layers=1)
     words = [0.5, -1.0, 2.0, 0.25]
 
     def run(net, inputs):
@@ -85,9 +83,8 @@ def test_an_lstm_encoder_of_one_layer_by_hand():
 
 
 @pytest.mark.parametrize("layers", [1, 2, 3])
-@every_rnn
-def test_no_sentence_sees_padding_or_neighbours(rnn, layers):
-    encoder = SyntacticEncoder(rnn, 3, 4, layers).eval()
+def test_no_sentence_sees_padding_or_neighbours(layers):
+    encoder = SyntacticEncoder(3, 4, layers).eval()
     x = sentences(3)
     h, summary = encoder(x, LENGTHS)
     assert h.shape == (4, 5, 8) and summary.shape == (4, 8)
@@ -100,7 +97,7 @@ def test_no_sentence_sees_padding_or_neighbours(rnn, layers):
 
 
 def test_a_words_state_is_blind_to_the_word_but_not_to_its_neighbours():
-    encoder = SyntacticEncoder("lstm", 3, 4, layers=1)
+    encoder = SyntacticEncoder(3, 4, layers=1)
     x = sentences(3)[1:2]
     changed = x.clone()
     changed[0, 2] += 1
@@ -112,11 +109,7 @@ def test_a_words_state_is_blind_to_the_word_but_not_to_its_neighbours():
 
 @pytest.mark.parametrize(
     "arguments, message",
-    [
-        (("rnn", 3, 4), "lstm, gru, not 'rnn'"),
-        (("lstm", 3, 4, 0), "at least one layer, not 0"),
-        (("lstm", 3, 5), "5 is odd"),
-    ],
+    [((3, 4, 0), "at least one layer, not 0"), ((3, 5), "5 is odd")],
 )
 def test_impossible_arguments(arguments, message):
     with pytest.raises(ValueError, match=message):

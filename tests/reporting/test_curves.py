@@ -1,11 +1,10 @@
-"""What is read of a training's log, and what is drawn of it."""
+"""What is read of a training's log."""
 
 import re
 
 import pytest
 
-from compgen.reporting.charts import key, line_chart, strip
-from compgen.reporting.curves import Curve, curves, mean, read_points, thinned
+from compgen.reporting.curves import curves, mean, read_points, thinned
 from compgen.reporting.report import Report, Row
 from compgen.reporting.runs import Run
 
@@ -110,44 +109,3 @@ def test_validation_comes_first_and_scores_before_losses(two_rows):
     ]
     assert [found[3].last(row) for row in (0, 1)] == [0.5, 0.25]
     assert [found[0].last(row) for row in (0, 1)] == [None, 12.5]
-
-
-def test_a_chart_has_a_line_for_each_run_and_one_for_the_mean(two_rows):
-    drawn = str(line_chart(curves(two_rows)[3], two_rows.rows))
-    lines = re.findall(r'<polyline class="(s\d) (\w+)" points="([^"]+)"><title>([^<]*)<', drawn)
-    assert [line[:2] for line in lines] == [
-        *(("s0", "seed"), ("s0", "seed"), ("s0", "mean"), ("s1", "only"))
-    ]
-    assert lines[0][3] == "a&lt;b, seed 1: 0.25 at 300"
-    assert lines[2][3] == "a&lt;b, mean of 2 seeds: 0.5"
-    ends = [tuple(map(float, line[2].split()[-1].split(","))) for line in lines]
-    assert len({x for x, _ in ends}) == 1
-    assert ends[2][1] == pytest.approx((ends[0][1] + ends[1][1]) / 2, abs=0.1)
-    assert ends[1][1] < ends[0][1] == ends[3][1]  # higher values stand higher
-
-
-def test_values_that_span_much_are_drawn_by_their_logarithm(two_rows):
-    def places(*values: float) -> list[float]:
-        points = tuple((i * 10, value) for i, value in enumerate(values))
-        drawn = str(line_chart(Curve("training", "x", ((points,),)), two_rows.rows[1:]))
-        assert ("logarithmic" in drawn) == (values[0] > 0)
-        return [float(p.split(",")[1]) for p in re.search(r'points="([^"]+)', drawn)[1].split()]
-
-    ten, one, tenth = places(10, 1, 0.1)
-    assert one - ten == pytest.approx(tenth - one, abs=0.2)
-    zero, half, whole = places(0, 5, 10)
-    assert zero - half == pytest.approx(half - whole, abs=0.2)
-
-
-def test_nothing_finite_is_no_chart(two_rows):
-    points = ((10, float("nan")), (20, float("inf")))
-    assert line_chart(Curve("valid", "x", ((points, ()), ((),))), two_rows.rows) == ""
-
-
-def test_a_strip_has_a_dot_for_each_seed_and_a_line_at_the_mean():
-    drawn = str(strip(9, (20.0, 40.0), 20.0, 60.0))
-    assert [float(x) for x in re.findall(r'cx="([\d.]+)"', drawn)] == [5.0, 60.0]
-    assert 'x1="32.5"' in drawn and 'class="s1"' in drawn  # the styles begin again
-    assert "20, 40 between 20 and 60" in drawn
-    assert str(strip(0, (3.0,), 3.0, 3.0)).count("<circle") == 1  # no width to divide by
-    assert 'aria-hidden="true"' in key(0)

@@ -7,13 +7,13 @@ from pathlib import Path
 
 import pytest
 
+from compgen import plotting
 from compgen.reporting import pictures
 from compgen.reporting.comparison import NO_COMPARISONS, Comparison, Comparisons
 from compgen.reporting.curves import Curve
 from compgen.reporting.html import html, title
 from compgen.reporting.report import Report, Row
 from compgen.reporting.runs import Run, Score, ScoreName
-from compgen_fairseq.analysis import plotting
 
 BEST = ScoreName("exact_match", "best", False)
 PNG = b"\x89PNG\r\n\x1a\n and so on"

@@ -1,0 +1,73 @@
+"""Learning curves as pictures."""
+
+import base64
+from pathlib import Path
+
+import pytest
+
+from compgen import plotting
+from compgen.reporting.charts import legend, line_chart
+from compgen.reporting.curves import Curve
+from compgen.reporting.report import Row
+from compgen.reporting.runs import Run
+
+SEED = tuple((update, 0.5) for update in (1, 2, 3))
+OTHER = ((1, 1.5), (2, float("nan")), (3, 1.5))
+
+
+@pytest.fixture
+def rows() -> list[Row]:
+    runs = {"a<b": 2, "c": 1}
+    return [
+        Row(label, tuple(Run(Path(), label, seed, {}, 3, 1.0, {}) for seed in range(1, n + 1)))
+        for label, n in runs.items()
+    ]
+
+
+@pytest.fixture
+def axes(monkeypatch) -> list:
+    """What is drawn, figure by figure."""
+    drawn = []
+    new = plotting.new
+    monkeypatch.setattr(plotting, "new", lambda *size: drawn.append(new(*size)) or drawn[-1])
+    return drawn
+
+
+def svg(address: str) -> str:
+    kind, _, data = address.partition(",")
+    assert kind == "data:image/svg+xml;base64"
+    return base64.b64decode(data).decode()
+
+
+def test_a_chart_has_a_line_for_each_run_and_one_for_the_mean(rows, axes):
+    text = svg(line_chart(Curve("valid", "loss", ((SEED, OTHER), (OTHER,))), rows))
+    assert text.startswith("<?xml") and "<script" not in text
+    lines = [line.get_xydata().tolist() for line in axes[0].axes[0].lines]
+    assert lines == [
+        *([[1, 0.5], [2, 0.5], [3, 0.5]], [[1, 1.5], [3, 1.5]]),  # two seeds
+        *([[1, 1], [3, 1]], [[1, 1.5], [3, 1.5]]),  # their mean, and the other row
+    ]
+    colours = [line.get_color() for line in axes[0].axes[0].lines]
+    assert colours[0] == colours[1] == colours[2] != colours[3]
+
+
+@pytest.mark.parametrize(
+    "values, scale, low",
+    [((10, 1, 0.1), "log", None), ((5, 10), "linear", None), ((4, 10), "linear", 0)],
+)
+def test_the_scale_follows_the_values(values, scale, low, rows, axes):
+    points = tuple(enumerate(values))
+    line_chart(Curve("training", "x", ((points, ()), ())), rows)
+    made = axes[0].axes[0]
+    assert made.get_yscale() == scale
+    assert (made.get_ylim()[0] == 0) == (low == 0)
+
+
+def test_nothing_finite_is_no_chart(rows):
+    points = ((10, float("nan")), (20, float("inf")))
+    assert line_chart(Curve("valid", "x", ((points, ()), ((),))), rows) == ""
+
+
+def test_the_legend_names_every_row(rows, axes):
+    assert legend(rows) == legend(rows)
+    assert [text.get_text() for text in axes[0].legends[0].get_texts()] == ["a<b", "c"]
