@@ -25,7 +25,7 @@ def line_chart(curve: Curve, rows: Sequence[Row]) -> str:
     figure = plotting.new(WIDTH, HEIGHT)
     axes = figure.add_subplot()
     for i, logged in enumerate(curve.rows):
-        runs = [[p for p in run if isfinite(p[1])] for run in logged]
+        runs = [tuple(p for p in run if isfinite(p[1])) for run in logged]
         look = plotting.line(i)
         thin = {"linewidth": 0.8, "alpha": 0.45} if len(runs) > 1 else {}
         for run in filter(None, runs):

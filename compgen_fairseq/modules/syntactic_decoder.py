@@ -1,5 +1,7 @@
 """The syntactic stream's decoder: which source words each step of the output is made of."""
 
+from typing import Any
+
 import torch
 import torch.nn as nn
 import torch.nn.functional as F
@@ -42,7 +44,7 @@ class SyntacticDecoder(nn.Module):
         super().__init__()
         self.scale = dim**-0.5 if scaled else 1.0
         self.initial = nn.Linear(dim, dim)
-        self.layers = nn.ModuleList([LSTMStep(dim, dim)])  # checkpoints name it layers.0
+        self.layers: Any = nn.ModuleList([LSTMStep(dim, dim)])  # checkpoints name it layers.0
 
     def begin(self, h: Tensor, summary: Tensor) -> list[Tensor]:
         """The state before the first step.

@@ -54,7 +54,7 @@ class BidirectionalLSTM(nn.Module):
         """
         if x.device.type == "cpu" and bool(lengths.eq(x.size(1)).all()):
             zeros = x.new_zeros(2, len(x), self.forwards.hidden_size)
-            weights = [*self.forwards.parameters(), *self.backwards.parameters()]
+            weights: list[Tensor] = [*self.forwards.parameters(), *self.backwards.parameters()]
             flags = (True, 1, 0.0, self.training, True, True)  # biases, layers, ..., both ways
             return torch.lstm(x, (zeros, zeros), weights, *flags)[0]
         turned = lengths[:, None] - 1 - torch.arange(x.size(1), device=x.device)
