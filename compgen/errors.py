@@ -81,7 +81,7 @@ def _of_another_process(text: str) -> tuple[bool, str, str, str] | None:
 
 
 def command(name: str) -> Callable[[Command], Command]:
-    """Make a function the whole of a command: what can't be done ends in one sentence.
+    """Make a function the whole of a command: errors end in one sentence.
 
     The function takes the words after the command's name and returns its exit status. With
     ``COMPGEN_TRACEBACK=1`` errors pass. A reader that goes away, as ``head`` does, is no error;
@@ -123,5 +123,5 @@ def _about_output(error: BaseException) -> str | None:
 
 
 def drop_output() -> None:
-    """Let what is still to be written to standard output go nowhere."""
+    """Discard what is still to be written to standard output."""
     os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

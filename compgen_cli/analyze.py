@@ -37,7 +37,7 @@ def parse(argv: list[str]) -> argparse.Namespace:
 
 
 def main(argv: list[str] | None = None) -> int:
-    """Run one kind and print the files it wrote; what can't be done ends in one sentence."""
+    """Run one kind and print the files it wrote; errors end in one sentence."""
     args = parse(sys.argv[1:] if argv is None else argv)
     logging.basicConfig(level=logging.INFO, format="%(message)s", stream=sys.stderr)
     for chatty in ("fairseq", "compgen.scoring"):

@@ -28,7 +28,7 @@ def _lines(scored: dict[str, Any]) -> list[str]:
 
 @command("compgen-predict")
 def main(argv: list[str] | None = None) -> int:
-    """Print the scores; what can't be done ends in one sentence."""
+    """Print the scores; errors end in one sentence."""
     parser = Parser(prog="compgen-predict", description=__doc__)
     add = parser.add_argument
     add("checkpoint", help="a fine-tuned one")

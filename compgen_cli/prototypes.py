@@ -30,6 +30,7 @@ def new_file(name: str) -> Path:
 def extract(args: argparse.Namespace) -> None:
     """Write the checkpoint again, with prototypes of its model's states over a data folder."""
     import torch
+    from fairseq.models import ARCH_CONFIG_REGISTRY, ARCH_MODEL_NAME_REGISTRY
     from omegaconf import OmegaConf
 
     from compgen_fairseq.prototypes.checkpoint import load
@@ -39,11 +40,18 @@ def extract(args: argparse.Namespace) -> None:
     output = new_file(args.output)
     if output.exists() and not args.force:
         raise ValueError(f"{output} is there already: choose another --output, or --force")
+    k = args.prototypes_per_token
+    if args.arch is not None:
+        if ARCH_MODEL_NAME_REGISTRY.get(args.arch) != "proto_transformer":
+            raise ValueError(f"--arch {args.arch} is no preset of proto_transformer")
+        preset = argparse.Namespace()
+        ARCH_CONFIG_REGISTRY[args.arch](preset)
+        k = k or preset.prototypes_per_token
     state, task, model = load(
         args.checkpoint,
         args.data,
         prototypes=args.prototypes,
-        prototypes_per_token=args.prototypes_per_token,
+        prototypes_per_token=k,
         prototype_min_count=args.prototype_min_count,
         prototype_layer=args.prototype_layer,
     )
@@ -125,7 +133,9 @@ def parser() -> argparse.ArgumentParser:
         one.add_argument("--force", action="store_true", help="replace the output")
         text = "which prototypes the model is to have (default: as the checkpoint says)"
         one.add_argument("--prototypes", help=text)
-        text = "number of prototypes of each type (default: as the checkpoint says)"
+        text = "the preset of a plain Transformer's stage 2, which says the number of prototypes"
+        one.add_argument("--arch", help=text)
+        text = "number of prototypes of each type (default: as --arch or the checkpoint says)"
         one.add_argument("--prototypes-per-token", "-k", type=AT_LEAST_1.whole, help=text)
         text = "types that occur less often have none (default: as the checkpoint says)"
         one.add_argument("--prototype-min-count", type=AT_LEAST_1.whole, help=text)
@@ -140,7 +150,7 @@ def parser() -> argparse.ArgumentParser:
 
 @command("compgen-prototypes")
 def main(argv: list[str] | None = None) -> int:
-    """Run a command; what can't be done ends in one sentence."""
+    """Run a command; errors end in one sentence."""
     args = parser().parse_args(argv)
     logging.basicConfig(level=logging.INFO, format="%(message)s", stream=sys.stderr)
     for chatty in ("fairseq", "compgen.scoring"):

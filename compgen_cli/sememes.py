@@ -11,7 +11,7 @@ from compgen_cli.parser import Parser
 
 @command("compgen-sememes")
 def main(argv: list[str] | None = None) -> int:
-    """Print the codes of most weight for each word; what can't be done ends in one sentence."""
+    """Print the codes of most weight for each word; errors end in one sentence."""
     parser = Parser(prog="compgen-sememes", description=__doc__)
     add = parser.add_argument
     add("checkpoint", help="from --task cat_pretraining")

@@ -11,7 +11,7 @@ from compgen_cli.parser import Parser
 
 @command("compgen-similarity")
 def main(argv: list[str] | None = None) -> int:
-    """Print the correlations; what can't be done ends in one sentence."""
+    """Print the correlations; errors end in one sentence."""
     parser = Parser(prog="compgen-similarity", description=__doc__)
     add = parser.add_argument
     add("checkpoint", help="of arch cat")

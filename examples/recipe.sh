@@ -101,7 +101,7 @@ train_transformer() {
                 local plain_run="${PLAIN:?is to be the folder of a run of transformer}"
                 mkdir -p "$save"
                 compgen-prototypes extract "$plain_run/checkpoint_best.pt" "$data" "${device[@]}" \
-                    "${states[@]}" --output "$save/table.pt"
+                    --arch "$3" "${states[@]}" --output "$save/table.pt"
             fi
             method=("${prototypes[@]}" --prototypes two-pass --prototype-table "$save/table.pt")
             ;;

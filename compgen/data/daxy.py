@@ -37,14 +37,16 @@ The words are the publisher's.
 """
 
 
-def hold_out(pairs: Sequence[Pair], size: int, seed: int = 1) -> tuple[list[Pair], list[Pair]]:
+def hold_out_sources(
+    pairs: Sequence[Pair], size: int, seed: int = 1
+) -> tuple[list[Pair], list[Pair]]:
     """Divide pairs into a validation set of ``size`` and the others, both in their order.
 
     All pairs of a source stay on one side, and those with the new word in training. Sources are
     drawn at random; one with more pairs than are still wanted is passed over.
 
     Raises:
-        ValueError: so many pairs can't be held out.
+        ValueError: the pairs are too few.
     """
     by_source: dict[str, list[int]] = {}
     for index, pair in enumerate(pairs):
@@ -93,7 +95,7 @@ def main(argv: Sequence[str] | None = None) -> None:
     with work:
         files = at_hand("daxy", "the daxy files", official, args.folder)
         parts = {name: read_official(path) for name, path in files.items()}
-        valid, train = hold_out(parts["train.daxy"], args.valid_size, args.seed)
+        valid, train = hold_out_sources(parts["train.daxy"], args.valid_size, args.seed)
         subsets = {"train": train, "valid": valid, "test": parts["test.daxy"]}
         for subset, pairs in {**subsets, "test1": parts["test"]}.items():
             write_lines(work.raw / f"{subset}.en", (pair.command for pair in pairs))

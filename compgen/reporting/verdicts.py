@@ -6,18 +6,19 @@ from collections.abc import Sequence
 
 
 def pack(values: Sequence[float], per: int) -> str:
-    """Values that are 0, 1/per, …, 1 as text: so many bits for each, as many ones as it has."""
+    """Encode multiples of ``1 / per``, from 0 to 1, as text: ``per`` bits for each value, of which
+    ``value * per`` are ones."""
     ones = "".join(("1" * round(value * per)).ljust(per, "0") for value in values)
-    packed = int("1" + ones, 2)  # a first one, lest zeros be lost
+    packed = int("1" + ones, 2)  # a first one, so that leading zeros stay
     data = packed.to_bytes((packed.bit_length() + 7) // 8, "big")
     return base64.b64encode(zlib.compress(data, 9)).decode()
 
 
 def unpack(bits: str, per: int) -> list[float]:
-    """The values again.
+    """Decode what :func:`pack` made.
 
     Raises:
-        ValueError: if that is no such text.
+        ValueError: if the text is damaged.
     """
     try:
         packed = int.from_bytes(zlib.decompress(base64.b64decode(bits, validate=True)), "big")

@@ -44,6 +44,16 @@ def test_extracting_again_gives_the_same_table(tiny_model, tiny_data, stage_2, t
     assert torch.equal(*tables)
 
 
+def test_the_preset_says_how_many_prototypes(tiny_model, tiny_data, tmp_path, capsys):
+    last, output = str(tiny_model / "checkpoint_last.pt"), tmp_path / "table.pt"
+    flags = ["--cpu", "--prototype-min-count", "5", "-o", str(output), "--arch"]
+    assert main(["extract", last, str(tiny_data), *flags, "transformer"]) == 1
+    assert "--arch transformer is no preset of proto_transformer\n" in capsys.readouterr().err
+    assert main(["extract", last, str(tiny_data), *flags, "proto_transformer_wmt_en_de"]) == 0
+    model = checkpoint_utils.load_checkpoint_to_cpu(str(output))["model"]
+    assert model["encoder.prototypes.vectors"].shape == (6, 5, 16)
+
+
 def test_the_optimizer_gets_room_for_new_parameters():
     """Of parameters a, NEW, b, NEW, c and the criterion's d the smaller model has a, b, c and d."""
     group = {"lr": 0.1, "params": [0, 1, 2, 3]}

@@ -2,7 +2,7 @@
 
 import pytest
 
-from compgen.data.daxy import hold_out
+from compgen.data.daxy import hold_out_sources
 from compgen.data.scan import Pair
 
 PAIRS = [
@@ -14,7 +14,7 @@ PAIRS = [
 
 @pytest.mark.parametrize("size", [1, 5, 13])
 def test_every_pair_is_on_one_side_and_so_is_every_source(size):
-    valid, train = hold_out(PAIRS, size)
+    valid, train = hold_out_sources(PAIRS, size)
     assert len(valid) == size
     assert sorted(valid + train) == sorted(PAIRS)
     assert not {pair.command for pair in valid} & {pair.command for pair in train}
@@ -23,10 +23,14 @@ def test_every_pair_is_on_one_side_and_so_is_every_source(size):
 
 
 def test_the_seed_decides():
-    assert hold_out(PAIRS, 5) == hold_out(PAIRS, 5, seed=1) != hold_out(PAIRS, 5, seed=2)
+    assert (
+        hold_out_sources(PAIRS, 5)
+        == hold_out_sources(PAIRS, 5, seed=1)
+        != hold_out_sources(PAIRS, 5, seed=2)
+    )
 
 
 @pytest.mark.parametrize("size", [-1, 0, 26, 100])
 def test_an_impossible_size(size):
     with pytest.raises(ValueError, match=f"{size} of the training pairs can't be held out"):
-        hold_out(PAIRS, size)
+        hold_out_sources(PAIRS, size)
