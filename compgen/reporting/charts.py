@@ -37,6 +37,7 @@ def line_chart(curve: Curve, rows: Sequence[Row]) -> str:
     elif 0 < min(values) < max(values) / 2:
         axes.set_ylim(bottom=0)
     axes.grid(axis="y", linewidth=0.4)
+    axes.locator_params(axis="x", nbins=5)
     axes.xaxis.set_major_formatter("{x:,.0f}")
     return _address(figure)
 
