@@ -57,36 +57,29 @@ SEED = Range(0, 2**32)  # what NumPy takes
 RANGES: dict[str, Range] = {
     **dict.fromkeys(
         (
-            *("max_tokens", "batch_size", "max_tokens_valid", "batch_size_valid", "update_freq"),
-            *("save_interval", "validate_interval", "log_interval", "beam", "nbest"),
-            *("encoder_layers", "decoder_layers", "encoder_embed_dim", "decoder_embed_dim"),
-            *("encoder_ffn_embed_dim", "decoder_ffn_embed_dim", "encoder_attention_heads"),
-            *("decoder_attention_heads", "max_source_positions", "max_target_positions"),
-            *("distributed_world_size", "num_shards", "required_batch_size_multiple"),
-        ),
+            "max_tokens batch_size max_tokens_valid batch_size_valid update_freq save_interval "
+            "validate_interval log_interval beam nbest encoder_layers decoder_layers "
+            "encoder_embed_dim decoder_embed_dim encoder_ffn_embed_dim decoder_ffn_embed_dim "
+            "encoder_attention_heads decoder_attention_heads max_source_positions "
+            "max_target_positions distributed_world_size num_shards required_batch_size_multiple"
+        ).split(),
         AT_LEAST_1,
     ),
     **dict.fromkeys(
         (
-            *("max_epoch", "max_update", "clip_norm", "lr", "weight_decay", "warmup_updates"),
-            *("adam_eps", "num_workers", "save_interval_updates", "validate_interval_updates"),
-            *("max_len_a", "max_len_b", "min_len", "no_repeat_ngram_size", "prefix_size"),
-            *(
-                "buffer_size",
-                "shard_id",
-                "validate_after_updates",
-                "curriculum",
-                "end_learning_rate",
-            ),
-            *("total_num_update", "stop_time_hours", "max_valid_steps", "fixed_validation_seed"),
-        ),
+            "max_epoch max_update clip_norm lr weight_decay warmup_updates adam_eps num_workers "
+            "save_interval_updates validate_interval_updates max_len_a max_len_b min_len "
+            "no_repeat_ngram_size prefix_size buffer_size shard_id validate_after_updates "
+            "curriculum end_learning_rate total_num_update stop_time_hours max_valid_steps "
+            "fixed_validation_seed"
+        ).split(),
         AT_LEAST_0,
     ),
     **dict.fromkeys(
         (
-            *("dropout", "attention_dropout", "activation_dropout", "relu_dropout"),
-            *("encoder_layerdrop", "decoder_layerdrop", "label_smoothing"),
-        ),
+            "dropout attention_dropout activation_dropout relu_dropout encoder_layerdrop "
+            "decoder_layerdrop label_smoothing"
+        ).split(),
         RATE,
     ),
     "ema_decay": SHARE,

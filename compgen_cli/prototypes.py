@@ -74,7 +74,8 @@ def extract(args: argparse.Namespace) -> None:
         logger.warning(
             "%s has no optimizer's state by parameter: a training that goes on from %s begins with "
             "an empty one and counts its updates from 0",
-            *(args.checkpoint, output),
+            args.checkpoint,
+            output,
         )
     state["model"] = {name: value.cpu() for name, value in model.state_dict().items()}
     state["cfg"] = OmegaConf.to_container(state["cfg"], resolve=True, enum_to_str=True)

@@ -79,10 +79,8 @@ def parse(path: Path) -> list[Run]:
                 if words[1] in data:
                     raise TablesError(f"the data {words[1]} are named twice")
                 data[words[1]] = words[2], tuple(words[3:])
-                _must_exist(
-                    EXAMPLES / words[2] / "evaluate.sh",
-                    *(ROOT / "prepare" / word for word in words[3:4]),
-                )
+                scripts = [ROOT / "prepare" / word for word in words[3:4]]
+                _must_exist(EXAMPLES / words[2] / "evaluate.sh", *scripts)
             elif words[:1] == ["run"] and len(words) > 4:
                 for run in _runs(words, data):
                     if run.path in runs:
@@ -119,10 +117,8 @@ def _runs(words: Sequence[str], data: dict[str, tuple[str, tuple[str, ...]]]) ->
         for label, _, method in (one.partition(":") for one in methods.split(",")):
             if not re.fullmatch(r"[\w.-]+", label):
                 raise TablesError(f"{label!r} is no name of a method")
-            yield Run(
-                *(table, label, seed, int(priority), recipe, prepare, method or label),
-                *(variables, tuple(more[n:])),
-            )
+            method, flags = method or label, tuple(more[n:])
+            yield Run(table, label, seed, int(priority), recipe, prepare, method, variables, flags)
 
 
 def _seeds(text: str) -> list[str]:

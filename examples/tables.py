@@ -91,14 +91,12 @@ class Folder:
             words = ["flock", f"{folder}.lock", "bash", str(ROOT / "prepare" / script)]
             prepare = {"prepare": [*words, *run.prepare[1:], folder]}
         recipe = EXAMPLES / run.recipe
+        record = [sys.executable, "-m", "compgen_cli.results", "write"]
         return {
             **prepare,
             "train": ["bash", str(recipe / "train.sh"), folder, str(self.path), *run.flags],
             "evaluate": ["bash", str(recipe / "evaluate.sh"), folder, str(self.path)],
-            "result": [
-                *(sys.executable, "-m", "compgen_cli.results", "write"),
-                *(str(self.path), str(self.path / "RESULT.json")),
-            ],
+            "result": [*record, str(self.path), str(self.path / "RESULT.json")],
         }
 
     def _same_row(self, file: Path) -> None:

@@ -313,13 +313,11 @@ class Preparation:
     def _binarise(
         self, source: str, target: str, tests: Sequence[str], options: Sequence[str]
     ) -> None:
-        command = [
-            *(sys.executable, "-m", "fairseq_cli.preprocess"),
-            *("--source-lang", source, "--target-lang", target, "--destdir", str(self.data)),
-            *("--trainpref", str(self.raw / "train"), "--validpref", str(self.raw / "valid")),
-            *("--testpref", ",".join(str(self.raw / test) for test in tests)),
-            *("--padding-factor", "1", *options),
-        ]
+        testpref = ",".join(str(self.raw / test) for test in tests)
+        command = [sys.executable, "-m", "fairseq_cli.preprocess", f"--destdir={self.data}"]
+        command += [f"--source-lang={source}", f"--target-lang={target}", "--padding-factor=1"]
+        command += [f"--trainpref={self.raw / 'train'}", f"--validpref={self.raw / 'valid'}"]
+        command += [f"--testpref={testpref}", *options]
         log = []
         with (
             subprocess.Popen(

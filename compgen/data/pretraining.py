@@ -183,11 +183,9 @@ class CorpusPreparation(Preparation):
         Raises:
             ValueError: fairseq fails, or DEST appeared meanwhile.
         """
-        command = [
-            *(sys.executable, "-m", "fairseq_cli.preprocess", "--only-source"),
-            *("--destdir", str(self.data), "--padding-factor", "1"),
-            *("--trainpref", str(self.raw / "train"), "--validpref", str(self.raw / "valid")),
-        ]
+        command = [sys.executable, "-m", "fairseq_cli.preprocess", "--only-source"]
+        command += [f"--destdir={self.data}", "--padding-factor=1"]
+        command += [f"--trainpref={self.raw / 'train'}", f"--validpref={self.raw / 'valid'}"]
         done = subprocess.run(command, capture_output=True, text=True, check=False)
         if done.returncode:
             sys.stderr.write(done.stdout + done.stderr)

@@ -14,10 +14,10 @@ SUBSET = re.compile(r"valid on '(.+?)' subset")
 NUMBER = r"[-+]?(?:\d+\.?\d*(?:e[-+]?\d+)?|inf|nan)"
 PAIR = re.compile(rf"(?:^|[ ,|])([A-Za-z]\w*)[= ]({NUMBER})(?=,| \||$)", re.ASCII)
 # What fairseq logs beside the metrics; ppl is 2 to the power of nll_loss.
-SKIPPED = {
-    *("epoch", "update", "num_updates", "ppl", "wps", "ups", "wpb", "bsz", "lr", "gnorm", "clip"),
-    *("loss_scale", "train_wall", "wall", "gb_free"),
-}
+SKIPPED = set(
+    "epoch update num_updates ppl wps ups wpb bsz lr gnorm clip loss_scale train_wall wall "
+    "gb_free".split()
+)
 
 Points = tuple[tuple[int, float], ...]  # (update, value), by update
 

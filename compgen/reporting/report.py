@@ -11,15 +11,10 @@ from compgen.reporting.runs import DATA, Run, ScoreName, differences, named, rea
 
 # What must be the same for every run of a report, as far as both runs of a pair have it.
 COMMON = frozenset(
-    {
-        *(DATA, "max_update", "max_epoch", "stop_time_hours", "max_tokens", "batch_size"),
-        *("update_freq", "best_checkpoint_metric", "dropout", "label_smoothing"),
-        *(
-            f"{side}_{size}"
-            for side in ("encoder", "decoder")
-            for size in ("layers", "embed_dim", "ffn_embed_dim", "attention_heads")
-        ),
-    }
+    f"{DATA} max_update max_epoch stop_time_hours max_tokens batch_size update_freq "
+    "best_checkpoint_metric dropout label_smoothing "
+    "encoder_layers encoder_embed_dim encoder_ffn_embed_dim encoder_attention_heads "
+    "decoder_layers decoder_embed_dim decoder_ffn_embed_dim decoder_attention_heads".split()
 )
 
 

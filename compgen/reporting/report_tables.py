@@ -90,10 +90,9 @@ def comparison_table(comparisons: Comparisons) -> Table:
         ]
         for one in comparisons.found
     ]
-    columns = [
-        *("score", "checkpoint", "method", "difference", "95% interval"),
-        *("p over sentences", "p over seeds"),
-    ]
+    columns = (
+        "score,checkpoint,method,difference,95% interval,p over sentences,p over seeds"
+    ).split(",")
     reasons = dict.fromkeys(one.untested for one in comparisons.found if one.untested)
     notes = [f"Not tested over sentences: {reason}." for reason in reasons]
     return Table(f"Against {comparisons.baseline}", columns, rows, notes)

@@ -128,15 +128,11 @@ def _table(runs: Sequence[Run], paper: dict[str, Any], ours: Sequence[str]) -> l
             best, last = (row.summary(ScoreName(name, c, lower)) for c in CHECKPOINTS)
             if best is None or last is None:
                 continue
-            cells = [
-                *(f"{name} ↓" if lower else name, row.label),
-                *(str(best.n), _spread(best), f"{best.median:.2f}", f"{best.worst:.2f}"),
-                *(_spread(last), figures.get(name, {}).get(row.label, "")),
-                f"{row.runs[0].updates:,}",
-                *(_mean(run.record[key] for run in row.runs) for key in ("epochs", "cpu_minutes")),
-            ]
-            if row.label in ours:
-                cells[1] += " (ours)"
+            cells = [f"{name} ↓" if lower else name]
+            cells += [f"{row.label} (ours)" if row.label in ours else row.label, str(best.n)]
+            cells += [_spread(best), f"{best.median:.2f}", f"{best.worst:.2f}", _spread(last)]
+            cells += [figures.get(name, {}).get(row.label, ""), f"{row.runs[0].updates:,}"]
+            cells += [_mean(r.record[key] for r in row.runs) for key in ("epochs", "cpu_minutes")]
             lines.append(f"| {' | '.join(cells)} |")
     return ["\n".join([*lines, ""]), *_notes(runs, methods, shown)]
 

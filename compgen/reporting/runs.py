@@ -22,19 +22,19 @@ LOWER_IS_BETTER = ("cter",)
 # `checkpoint` these options count; of the other sections every option but those below.
 COUNTED = {
     "common": {"fp16", "bf16", "amp", "memory_efficient_fp16", "memory_efficient_bf16"},
-    "checkpoint": {
-        *("best_checkpoint_metric", "maximize_best_checkpoint_metric", "patience"),
-        "finetune_from_model",
-    },
+    "checkpoint": set(
+        "best_checkpoint_metric maximize_best_checkpoint_metric patience "
+        "finetune_from_model".split()
+    ),
 }
 SECTIONS = (
-    *("common", "checkpoint", "dataset", "optimization", "model", "task", "criterion"),
-    *("optimizer", "lr_scheduler", "bpe", "tokenizer", "ema"),
+    "common checkpoint dataset optimization model task criterion optimizer lr_scheduler bpe "
+    "tokenizer ema"
+).split()
+UNCOUNTED = set(
+    "data dataset_impl num_workers data_buffer_size max_tokens_valid batch_size_valid gen_subset "
+    "num_shards shard_id eval_bleu_print_samples".split()
 )
-UNCOUNTED = {
-    *("data", "dataset_impl", "num_workers", "data_buffer_size", "max_tokens_valid"),
-    *("batch_size_valid", "gen_subset", "num_shards", "shard_id", "eval_bleu_print_samples"),
-}
 
 
 class ScoreName(NamedTuple):

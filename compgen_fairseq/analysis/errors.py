@@ -253,7 +253,9 @@ def _lines(systems: Mapping[str, Mapping[str, Rate]], order: Sequence[str]) -> A
         found = [groups[key] for key in order]
         places = [at + 0.08 * (i - (len(systems) - 1) / 2) for at in range(len(order))]
         axes.errorbar(
-            *(places, [one.percent for one in found], _reach(found)),
+            places,
+            [one.percent for one in found],
+            yerr=_reach(found),
             label=label,
             capsize=2,
             linewidth=1,
@@ -275,7 +277,9 @@ def _bars(systems: Mapping[str, Mapping[str, Rate]], order: Sequence[str]) -> An
         found = [groups[key] for key in order]
         places = [at + (i - (len(systems) - 1) / 2) * thick for at in range(len(order))]
         axes.barh(
-            *(places, [one.percent for one in found], thick),
+            places,
+            [one.percent for one in found],
+            thick,
             xerr=_reach(found),
             error_kw={"capsize": 2, "linewidth": 1},
             label=label,

@@ -8,10 +8,10 @@ import sys
 from compgen_fairseq.models.cat import CATConfig
 
 # Options that do not have to be those of the pre-training.
-FREE = {
-    *("_name", "dropout", "attention_dropout", "pooler_dropout"),
-    *("representation", "freeze_backbone", "sememe_codes"),
-}
+FREE = set(
+    "_name dropout attention_dropout pooler_dropout representation freeze_backbone "
+    "sememe_codes".split()
+)
 
 
 def flags(path: str) -> list[str]:
