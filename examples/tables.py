@@ -230,6 +230,9 @@ class Queue:
         finally:
             for child in self.children.values():
                 os.killpg(child.pid, signal.SIGTERM)
+            for path in self.children:
+                with (self.args.out / path / "lock").open("a") as lock:
+                    fcntl.flock(lock, fcntl.LOCK_EX)  # free when all of their processes have ended
         left = [folder.run.path for folder, state in states.items() if state != DONE]
         print("".join(f"{path} is not done\n" for path in left), end="", file=sys.stderr)
         return 1 if left else 0
