@@ -2,6 +2,7 @@
 
 import json
 import re
+import shlex
 from pathlib import Path
 from typing import Any
 
@@ -21,6 +22,12 @@ from compgen.reporting.runs import settings as settings_of
 from compgen.reporting.verdicts import pack
 from compgen.scoring import cter
 
+# Flags that no score depends on: where a run lies, on what it runs and what it shows.
+INDIFFERENT = set(
+    "seed save-dir user-dir cpu num-workers no-progress-bar log-format log-interval "
+    "tensorboard-logdir max-tokens-valid batch-size-valid keep-interval-updates "
+    "no-epoch-checkpoints".split()
+)
 STEP = re.compile(r"\| epoch (\d+): +(\d+) / (\d+) ")  # in each line of --log-format simple
 
 
@@ -30,7 +37,7 @@ def result(folder: Path | str, may_differ: frozenset[str] = frozenset()) -> dict
     ``scores`` has the chosen checkpoint's and the last one's, each as its metric counts it;
     ``verdicts`` says, for the chosen checkpoint, which test sentences were right; ``chosen`` says
     by what metric of which validation subset, and what part of the data that is; ``settings`` is
-    a fingerprint of all that may change a score but the seed and the data; minutes are those of
+    a fingerprint of the command's flags that may change a score, but the seed; minutes are those of
     all sessions, none if the training was begun without being recorded; ``changed`` are settings
     that were others at its first start.
 
@@ -66,7 +73,7 @@ def result(folder: Path | str, may_differ: frozenset[str] = frozenset()) -> dict
         },
         "verdicts": _verdicts(run),
         "chosen": _chosen(run),
-        "settings": fingerprint({k: v for k, v in run.settings.items() if k != DATA}),
+        "settings": fingerprint(flags(last["command"])),
         "updates": run.updates,
         "epochs": _epochs(run.path / "train.log"),
         **_minutes(sessions),
@@ -83,6 +90,25 @@ def result(folder: Path | str, may_differ: frozenset[str] = frozenset()) -> dict
             "pairs": run.prepared.get("pairs"),
         },
     }
+
+
+def flags(command: str) -> dict[str, list[str]]:
+    """The values of each flag of a training that a score may depend on.
+
+    Flags and not all options, so that results outlive a revision that adds an option or drops one.
+    Of a flag that is given twice the last counts, as for fairseq; of a file only its name.
+    """
+    values: list[str] = []
+    found: dict[str, list[str]] = {}
+    for word in shlex.split(command):
+        if word.startswith("--"):
+            name, equals, value = word.removeprefix("--").partition("=")
+            found[name] = values = [value] if equals else []
+        else:
+            values.append(word)
+    for file in {"finetune-from-model", "prototype-table"} & found.keys():
+        found[file] = [Path(value).name for value in found[file]]
+    return {name: given for name, given in found.items() if name not in INDIFFERENT}
 
 
 def _minutes(sessions: list[dict[str, Any]]) -> dict[str, float | None]:

@@ -5,7 +5,9 @@ from pathlib import Path
 
 import pytest
 
+from compgen.reporting.results import flags
 from compgen.reporting.results_tables import headlines, tables
+from compgen.reporting.runs import fingerprint
 from compgen.reporting.verdicts import pack, unpack
 from compgen_cli import report
 from compgen_cli import results as command
@@ -43,6 +45,21 @@ def test_verdicts_come_back(per):
     assert unpack(pack([0.0, 0.0], per), per) == [0.0, 0.0]
     with pytest.raises(ValueError):
         unpack("eNo=", per)
+
+
+def test_results_of_one_method_have_the_same_flags():
+    one = flags("fairseq-train a --seed 1 --lr 0.1 --adam-betas '(0.9, 0.98)' --lr 0.2 --cpu")
+    other = flags("fairseq-train b --lr=0.2 --save-dir b --adam-betas '(0.9, 0.98)' --seed 2")
+    assert one == other == {"lr": ["0.2"], "adam-betas": ["(0.9, 0.98)"]}
+    assert flags("fairseq-train --prototype-table a.1/table.pt") == {
+        "prototype-table": ["table.pt"]
+    }
+
+
+def test_settings_are_the_commands():
+    for file in (REPOSITORY / "results").rglob("*.json"):
+        found = json.loads(file.read_text("utf-8"))
+        assert found["settings"] == fingerprint(flags(found["command"])), file
 
 
 @pytest.fixture
