@@ -104,9 +104,8 @@ OTHER_MODELS = {
     "--arch syntactic_attention --criterion cross_entropy": {
         "encoder-hidden-size": "0 -1",
         "semantic-dim": "0",
-        "semantic-dropout": "1",
-        "hidden-dropout": "-1 2",
-        "decoder-layers": "0",
+        "dropout": "1 -1",
+        "encoder-layers": "0",
     },
     "--arch cat --criterion cat_pretraining --task cat_pretraining": {
         "codes": "1",
