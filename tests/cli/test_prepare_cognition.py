@@ -1,8 +1,6 @@
 """prepare/cognition.sh, run as a user runs it."""
 
-import hashlib
 import json
-import os
 import random
 import shutil
 import signal
@@ -10,15 +8,11 @@ import sys
 from pathlib import Path
 
 import pytest
-from prepare_scripts import contents, refused, runner
+from prepare_scripts import contents, publish, read_back, refused, runner
 
 run = runner("cognition")
 WORDS = {"dog": "狗", "car": "汽车", "liked": "喜欢", "saw": "看见", "big": "大", "all": "大家"}
 SIZES = {"train": 60, "valid": 12, "test": 8}  # in the publisher's layout
-
-pytestmark = pytest.mark.skipif(
-    os.name != "posix", reason="prepare/cognition.sh is a bash script, run on POSIX systems"
-)
 
 
 def read(path: Path) -> list[str]:
@@ -28,7 +22,6 @@ def read(path: Path) -> list[str]:
 @pytest.fixture(scope="module")
 def clone(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A small CoGnition in the publisher's layout, and the checksums of its files in ``sums``."""
-    folder = tmp_path_factory.mktemp("CoGnition")
     draw = random.Random(1)
     files: dict[str, list[str]] = {"eval/lexicon": ["dog\t狗"]}
 
@@ -46,14 +39,8 @@ def clone(tmp_path_factory: pytest.TempPathFactory) -> Path:
         for end in ("en", "zh"):
             files[f"{whole}.{end}"] += files[f"data/cg-test/{kind}/{kind}.{end}"]
         files[f"{whole}.compound"] += [f"compound {number} {i // 5}" for i in range(15)]
-    sums = []
-    for name, lines in files.items():
-        path = folder / name
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
-        sums.append(f"{hashlib.sha256(path.read_bytes()).hexdigest()}  {name}\n")
-    (folder / "sums").write_text("".join(sums))
-    return folder
+    texts = {name: "".join(f"{line}\n" for line in lines) for name, lines in files.items()}
+    return publish(tmp_path_factory.mktemp("CoGnition"), texts)
 
 
 @pytest.fixture(scope="module")
@@ -102,20 +89,10 @@ def test_compounds_follow_their_sentences(prepared: Path, clone: Path) -> None:
 
 
 def test_fairseq_reads_it_back(prepared: Path) -> None:
-    from fairseq.data import Dictionary, data_utils
-
     record = json.loads((prepared / "PREPARED.json").read_text())
     assert record["settings"]["tokens"] == "bpe"
     assert "subword-nmt" in record["versions"]
-    for side in ("en", "zh"):
-        dictionary = Dictionary.load(str(prepared / f"dict.{side}.txt"))
-        assert len(dictionary) == record["vocabulary"][side]
-        for subset, size in record["pairs"].items():
-            prefix = str(prepared / f"{subset}.en-zh.{side}")
-            data = data_utils.load_indexed_dataset(prefix, dictionary)
-            lines = read(prepared / "raw" / f"{subset}.{side}")
-            assert [dictionary.string(line) for line in data] == lines
-            assert len(lines) == size
+    read_back(prepared, "en", "zh")
 
 
 def test_killed_run_is_finished_by_the_next(
@@ -127,7 +104,8 @@ def test_killed_run_is_finished_by_the_next(
     (killer / "__init__.py").touch()
     (killer / "preprocess.py").write_text(
         "import os, pathlib, signal, sys\n"
-        "dest = pathlib.Path(sys.argv[sys.argv.index('--destdir') + 1])\n"
+        "dest = next(a for a in sys.argv if a.startswith('--destdir='))\n"
+        "dest = pathlib.Path(dest.partition('=')[2])\n"
         "(dest / 'train.en-zh.en.bin').write_bytes(b'half')\n"
         "os.kill(os.getppid(), signal.SIGKILL)\n"
     )

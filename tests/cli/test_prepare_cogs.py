@@ -1,43 +1,30 @@
 """prepare/cogs.sh, run as a user runs it."""
 
-import hashlib
 import json
-import os
 from pathlib import Path
 
 import pytest
-from prepare_scripts import refused, runner
+from prepare_scripts import publish, read_back, refused, runner
 
 run = runner("cogs")
 SUBSETS = {"train": "train", "valid": "dev", "test": "gen", "test1": "test"}
-
-pytestmark = pytest.mark.skipif(
-    os.name != "posix", reason="prepare/cogs.sh is a bash script, run on POSIX systems"
-)
 
 
 @pytest.fixture(scope="module")
 def clone(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A small COGS in the publisher's layout, and the checksums of its files in ``sums``."""
-    folder = tmp_path_factory.mktemp("COGS")
-    (folder / "data").mkdir()
-    sums = []
+    files = {}
     for part, names in {"train": 40, "dev": 6, "test": 5, "gen": 25}.items():
         case = "cp_recursion" if part == "gen" else "in_distribution"
         lines = [
             f"Zoe{i} saw the cat .\t* cat ( x _ 3 ) ; see . agent ( x _ 1 , Zoe{i} )\t{case}\n"
             for i in range(names)
         ]
-        path = folder / "data" / f"{part}.tsv"
-        path.write_text("".join(lines))
-        sums.append(f"{hashlib.sha256(path.read_bytes()).hexdigest()}  ./data/{part}.tsv\n")
-    (folder / "sums").write_text("".join(sums))
-    return folder
+        files[f"data/{part}.tsv"] = "".join(lines)
+    return publish(tmp_path_factory.mktemp("COGS"), files)
 
 
 def test_folder_is_complete_and_read_by_fairseq(clone: Path, tmp_path: Path) -> None:
-    from fairseq.data import Dictionary, data_utils
-
     dest = tmp_path / "cogs"
     arguments = (dest, "--from", clone, "--checksums", clone / "sums", "--valid", "gen20")
     result = run(*arguments)
@@ -49,20 +36,12 @@ def test_folder_is_complete_and_read_by_fairseq(clone: Path, tmp_path: Path) -> 
     assert record["pairs"] == {"train": 40, "valid": 5, "test": 25, "test1": 5}
     assert set(record["inputs"]) == {f"data/{part}.tsv" for part in SUBSETS.values()}
 
-    text = {}
-    for side in ("en", "lf"):
-        dictionary = Dictionary.load(str(dest / f"dict.{side}.txt"))
-        assert len(dictionary) == record["vocabulary"][side]
-        for subset in SUBSETS:
-            text[subset, side] = (dest / "raw" / f"{subset}.{side}").read_text().splitlines()
-            prefix = str(dest / f"{subset}.en-lf.{side}")
-            data = data_utils.load_indexed_dataset(prefix, dictionary)
-            assert [dictionary.string(line) for line in data] == text[subset, side]
+    text = read_back(dest, "en", "lf")
     lines = (clone / "data" / "gen.tsv").read_text().splitlines()
     cases = (dest / "cases" / "test.case").read_text().splitlines()
-    rows = zip(text["test", "en"], text["test", "lf"], cases, strict=True)
+    rows = zip(text["test.en"], text["test.lf"], cases, strict=True)
     assert ["\t".join(row) for row in rows] == lines
-    assert set(text["valid", "en"]) < set(text["test", "en"])
+    assert set(text["valid.en"]) < set(text["test.en"])
     assert (dest / "cases" / "valid.case").read_text() == 5 * "cp_recursion\n"
 
     again = run(*arguments)

@@ -1,25 +1,17 @@
 """prepare/daxy.sh, run as a user runs it."""
 
-import hashlib
 import json
-import os
 from pathlib import Path
 
 import pytest
-from prepare_scripts import runner
+from prepare_scripts import publish, read_back, runner
 
 run = runner("daxy")
-
-pytestmark = pytest.mark.skipif(
-    os.name != "posix", reason="prepare/daxy.sh is a bash script, run on POSIX systems"
-)
 
 
 @pytest.fixture
 def files(tmp_path: Path) -> Path:
     """Small files in the publisher's layout, and their checksums in ``sums``."""
-    folder = tmp_path / "files"
-    folder.mkdir()
     daxy = "IN: i am daxy . OUT: je suis daxiste .\n"
     lines = {
         "train.daxy": "".join(f"IN: he is a{i} . OUT: il est b{i} .\n" for i in range(9))
@@ -27,21 +19,10 @@ def files(tmp_path: Path) -> Path:
         "test.daxy": "IN: he is daxy . OUT: il est daxiste .\n",
         "test": "IN: he is daxy . OUT: il est daxiste .\nIN: i m new . OUT: je suis neuf .\n",
     }
-    for name, text in lines.items():
-        (folder / name).write_text(text)
-    write_sums(folder)
-    return folder
-
-
-def write_sums(folder: Path) -> None:
-    names = ("train.daxy", "test.daxy", "test")
-    sums = (f"{hashlib.sha256((folder / n).read_bytes()).hexdigest()}  ./{n}\n" for n in names)
-    (folder / "sums").write_text("".join(sums))
+    return publish(tmp_path / "files", lines)
 
 
 def test_folder_is_complete_and_read_by_fairseq(files: Path, tmp_path: Path) -> None:
-    from fairseq.data import Dictionary, data_utils
-
     dest = tmp_path / "daxy"
     result = run(dest, "--from", files, "--checksums", files / "sums", "--valid-size", 3)
     assert result.returncode == 0, result.stderr
@@ -49,21 +30,11 @@ def test_folder_is_complete_and_read_by_fairseq(files: Path, tmp_path: Path) -> 
     assert sorted(path.name for path in tmp_path.iterdir()) == ["daxy", "files"]
     record = json.loads((dest / "PREPARED.json").read_text())
     assert record["command"].startswith("prepare/daxy.sh DEST --valid-size 3 --seed 1")
-    text = {}
-    for language in ("en", "fr"):
-        dictionary = Dictionary.load(str(dest / f"dict.{language}.txt"))
-        for subset in ("train", "valid", "test", "test1"):
-            lines = (dest / "raw" / f"{subset}.{language}").read_text().splitlines()
-            text[subset, language] = lines
-            prefix = str(dest / f"{subset}.en-fr.{language}")
-            data = data_utils.load_indexed_dataset(prefix, dictionary)
-            assert len(data) == len(lines) == record["pairs"][subset]
-            if subset == "train":
-                assert [dictionary.string(line) for line in data] == lines
+    text = read_back(dest, "en", "fr")
     pairs = {
         subset: sorted(
             f"IN: {en} OUT: {fr}"
-            for en, fr in zip(text[subset, "en"], text[subset, "fr"], strict=True)
+            for en, fr in zip(text[f"{subset}.en"], text[f"{subset}.fr"], strict=True)
         )
         for subset in ("train", "valid", "test", "test1")
     }
@@ -89,10 +60,12 @@ def test_bad_input_is_one_sentence_and_leaves_nothing(files: Path, tmp_path: Pat
     fails("train.daxy is missing", "--from", tmp_path)
     fails("train.daxy is not the publisher's file", "--from", files)
     fails("10 of the training pairs can't be held out", *ours, "--valid-size", 10)
+    names = ("train.daxy", "test.daxy", "test")
+    lines = {name: (files / name).read_text() for name in names}
     with (files / "test").open("a") as file:
         file.write("no pair\n")
     fails("test is not the publisher's file", *ours)
-    write_sums(files)
+    publish(files, {**lines, "test": lines["test"] + "no pair\n"})
     fails("test, line 3 is not of the form 'IN: ... OUT: ...'", *ours)
 
 

@@ -2,7 +2,6 @@
 
 import hashlib
 import json
-import os
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -13,10 +12,6 @@ from in_process import call
 from prepare_scripts import contents, runner
 
 from compgen_cli import prepare
-
-pytestmark = pytest.mark.skipif(
-    os.name != "posix", reason="the prepare scripts are bash scripts, run on POSIX systems"
-)
 
 SIZES: dict[str, dict[str, int]] = {
     "paws": {"train": 40, "valid": 8, "test": 6, "test1": 10},

@@ -1,26 +1,19 @@
 """prepare/pretraining.sh, run as a user runs it."""
 
-import hashlib
 import json
-import os
 from pathlib import Path
 
 import pytest
-from prepare_scripts import contents, refused, runner
+from prepare_scripts import contents, publish, refused, runner
 
 from compgen.data.pretraining import documents, sample_documents, split
 
 run = runner("pretraining")
 
-pytestmark = pytest.mark.skipif(
-    os.name != "posix", reason="prepare/pretraining.sh is a bash script, run on POSIX systems"
-)
-
 
 @pytest.fixture(scope="module")
 def clone(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A small HowNet in the publisher's layout, and the checksums of its files in ``sums``."""
-    folder = tmp_path_factory.mktemp("CL-SP")
     words = "the water birds fly over dogs in cold air then"
     files = {
         "sememe_1400_EnZh.txt": "liquid|液\nanimal|兽\nmove|动\n",
@@ -28,11 +21,7 @@ def clone(tmp_path_factory: pytest.TempPathFactory) -> Path:
         "en2zh_dict.txt": "water\t水\nDogs\t狗\nfly\t飞\nfly in\t飞\n",
         "corpus.en": "\n".join([" ".join([words] * 12), " ".join([words] * 9) + " cold air"]),
     }
-    for name, text in files.items():
-        (folder / name).write_text(text)
-    sums = [f"{hashlib.sha256(text.encode()).hexdigest()}  ./{n}\n" for n, text in files.items()]
-    (folder / "sums").write_text("".join(sums))
-    return folder
+    return publish(tmp_path_factory.mktemp("CL-SP"), files)
 
 
 def test_folder_is_complete_and_read_by_the_task(clone: Path, tmp_path: Path) -> None:

@@ -1,19 +1,14 @@
 """prepare/scan.sh, run as a user runs it."""
 
 import json
-import os
 import sys
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from prepare_scripts import contents, runner
+from prepare_scripts import contents, read_back, runner
 
 run = runner("scan")
-
-pytestmark = pytest.mark.skipif(
-    os.name != "posix", reason="prepare/scan.sh is a bash script, run on POSIX systems"
-)
 
 
 @pytest.fixture(scope="module")
@@ -51,20 +46,7 @@ def test_the_last_lines_of_the_official_file(tmp_path: Path, compgen_data: Path)
 
 
 def test_fairseq_reads_it_back(prepared: Path) -> None:
-    from fairseq.data import Dictionary, data_utils
-
-    for side, size in {"src": 13, "tgt": 6}.items():
-        dictionary = Dictionary.load(str(prepared / f"dict.{side}.txt"))
-        assert len(dictionary) == size + dictionary.nspecial
-        for part in ("train", "valid", "test"):
-            data = data_utils.load_indexed_dataset(
-                str(prepared / f"{part}.src-tgt.{side}"), dictionary
-            )
-            lines = (prepared / "raw" / f"{part}.{side}").read_text().splitlines()
-            assert len(data) == len(lines)
-            for index in (0, len(lines) // 2, len(lines) - 1):
-                assert dictionary.string(data[index]) == lines[index]
-            assert not any((data[index] == dictionary.unk()).any() for index in range(len(data)))
+    read_back(prepared, "src", "tgt")
 
 
 def test_same_settings_same_bytes(prepared: Path, tmp_path: Path) -> None:

@@ -28,8 +28,6 @@ pathlib.Path(__file__).with_name("called").touch()
 time.sleep(600)
 """
 
-pytestmark = pytest.mark.skipif(os.name != "posix", reason="the scripts are bash scripts")
-
 
 def start(name: str, *arguments: object, **environment: str) -> subprocess.Popen[str]:
     env = {key: value for key, value in os.environ.items() if key != "COMPGEN_DATA"}

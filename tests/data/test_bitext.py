@@ -2,7 +2,6 @@
 
 import gzip
 import itertools
-import os
 import signal
 import subprocess
 import sys
@@ -179,7 +178,6 @@ def test_transform_keeps_the_order_and_reads_little(
     assert [*start, *changed] == [(f"a{i}", f"B{i}") for i in range(1000)]
 
 
-@pytest.mark.skipif(os.name != "posix", reason="kills a process group of POSIX")
 def test_workers_end_with_their_parent() -> None:
     code = """
 import itertools, os, signal

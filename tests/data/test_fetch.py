@@ -3,6 +3,7 @@
 import hashlib
 import os
 import sys
+import termios
 import threading
 from collections.abc import Iterator
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -159,10 +160,7 @@ def test_other_addresses(url: str, path: Path) -> None:
         fetch(url, SHA256, path)
 
 
-@pytest.mark.skipif(os.name != "posix", reason="terminals of this kind are POSIX's")
 def test_progress_bar(publisher: Publisher, path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    import termios  # POSIX only
-
     ours, theirs = os.openpty()
     termios.tcsetwinsize(theirs, (24, 100))
     with open(theirs, "w") as terminal:

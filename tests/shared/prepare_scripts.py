@@ -1,10 +1,13 @@
 """The prepare scripts as a user runs them, and what they leave."""
 
+import hashlib
+import json
 import os
 import subprocess
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 
+from fairseq.data import Dictionary, data_utils
 from instant import instant
 
 SCRIPTS = Path(__file__).parents[2] / "prepare"
@@ -45,3 +48,31 @@ def contents(folder: Path) -> dict[str, bytes]:
         for path in sorted(folder.rglob("*"))
         if path.is_file()
     }
+
+
+def publish(folder: Path, files: Mapping[str, str]) -> Path:
+    """Write a publisher's small files by their paths, and their checksums in ``sums``."""
+    for name, text in files.items():
+        (folder / name).parent.mkdir(parents=True, exist_ok=True)
+        (folder / name).write_text(text, encoding="utf-8")
+    sums = {name: hashlib.sha256((folder / name).read_bytes()).hexdigest() for name in files}
+    (folder / "sums").write_text("".join(f"{sums[name]}  ./{name}\n" for name in files))
+    return folder
+
+
+def read_back(dest: Path, source: str, target: str) -> dict[str, list[str]]:
+    """The lines of each ``SUBSET.LANGUAGE``, which are the text and what fairseq reads."""
+    record, text = json.loads((dest / "PREPARED.json").read_text()), {}
+    for side in (source, target):
+        dictionary = Dictionary.load(str(dest / f"dict.{side}.txt"))
+        assert len(dictionary) == record["vocabulary"][side]
+        for subset, size in record["pairs"].items():
+            lines = (dest / "raw" / f"{subset}.{side}").read_text("utf-8").splitlines()
+            prefix = str(dest / f"{subset}.{source}-{target}.{side}")
+            data = data_utils.load_indexed_dataset(prefix, dictionary)
+            words = [[w if w in dictionary else "?" for w in line.split()] for line in lines]
+            known = [" ".join(sentence) for sentence in words]
+            assert [dictionary.string(line, unk_string="?") for line in data] == known
+            assert len(lines) == size and (known == lines or subset != "train")
+            text[f"{subset}.{side}"] = lines
+    return text
