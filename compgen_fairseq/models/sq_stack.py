@@ -49,6 +49,7 @@ class StreamStack(nn.Module):
         self.attention = cfg.attention
         self.mmi = cfg.mmi
         self.predictor_share = cfg.predictor_share
+        self.without_one_word = cfg.entropy_without_one_word
         self.dropout = cfg.dropout
         self.embedding = embedding
         self.scale = math.sqrt(dim)
@@ -110,6 +111,18 @@ class StreamStack(nn.Module):
     def needs_codes(self, structural: bool) -> bool:
         """Whether this pass runs the code stream: SAL always, SRL while training its terms."""
         return self.attention == "sal" or (self.attention == "srl" and structural)
+
+    def counted(self, keep: Tensor, masked: Tensor | None = None) -> Tensor | None:
+        """The tokens whose q(z|x) are averaged for H(Z), ``(batch, len)``; None for all of them.
+
+        Args:
+            keep: which positions are no padding, ``(batch, len)``.
+            masked: those whose codes a masked predictor predicts; they alone count.
+        """
+        longer = keep.sum(1, keepdim=True) > 2  # than one word and the end
+        if masked is not None:
+            return masked & (longer if self.without_one_word else longer.any())
+        return keep & longer if self.without_one_word else None
 
     def predict_codes(
         self,

@@ -91,12 +91,12 @@ class SQEncoder(FairseqEncoder):
                 masked = draw_positions(keep & src_tokens.ne(stack.eos))
                 context = torch.where(masked.unsqueeze(-1), quantized.mask_code.type_as(x), context)
                 stack.predict_codes(side, context, mask, masked, None)
-                # H(Z) of the masked tokens; one-word sentences alone say nothing about it
-                side.marginal = masked & (keep.sum(1).amax() > 2)
+                side.marginal = stack.counted(keep, masked)
             elif stack.predictor is not None:
                 context = quantized.vectors if stack.mmi == "brown" else x
                 causal = causal_mask(x.size(1), x) + mask
                 stack.predict_codes(side, context, causal, next_keep, following)
+                side.marginal = stack.counted(keep)
         return {"memory": streams, "memory_mask": mask, "side": side}
 
     def reorder_encoder_out(self, encoder_out: dict[str, Any], new_order: Tensor) -> dict[str, Any]:
@@ -214,6 +214,7 @@ class SQDecoder(FairseqIncrementalDecoder):
                 context = quantized.vectors if stack.mmi == "brown" else x
                 causal = causal_mask(tokens.size(1), x) + padding_mask(keep, x.dtype)
                 stack.predict_codes(side, context, causal, keep, following, memory[-1], memory_mask)
+                side.marginal = stack.counted(keep)
         attention = None if weights is None else weights.mean(dim=1)
         extra = {"attn": [attention], "structural": side}
         features = streams[-1]
