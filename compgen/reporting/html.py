@@ -83,17 +83,12 @@ def _count(number: int, what: str) -> str:
     return f"{number} {what}{'' if number == 1 else 's'}"
 
 
-def _groups(
-    report: Report, curves: Sequence[Curve]
-) -> list[tuple[str, list[tuple[str, str, str]]]]:
-    """The metrics of each stage, under its heading: name, picture and what it shows in words."""
+def _groups(report: Report, curves: Sequence[Curve]) -> list[tuple[str, list[tuple[str, str]]]]:
+    """The metrics of each stage, under its heading: name and picture."""
     groups = []
     for stage, members in groupby(curves, lambda curve: curve.stage):
         heading = "Training" if stage == TRAINING else f"Validation on {stage}"
-        drawn = [
-            (curve.metric, charts.line_chart(curve, report.rows), f"{curve.metric} over updates")
-            for curve in members
-        ]
+        drawn = [(curve.metric, charts.line_chart(curve, report.rows)) for curve in members]
         groups.append((heading, [one for one in drawn if one[1]]))
     return groups
 

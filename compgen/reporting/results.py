@@ -12,6 +12,7 @@ from compgen.reporting.curves import read_points
 from compgen.reporting.runs import (
     CHECKPOINTS,
     DATA,
+    UNCOUNTED,
     Run,
     ScoreName,
     differences,
@@ -23,10 +24,9 @@ from compgen.reporting.verdicts import pack
 from compgen.scoring import cter
 
 # Flags that no score depends on: where a run lies, on what it runs and what it shows.
-INDIFFERENT = set(
-    "seed save-dir user-dir cpu num-workers no-progress-bar log-format log-interval "
-    "tensorboard-logdir max-tokens-valid batch-size-valid keep-interval-updates "
-    "no-epoch-checkpoints".split()
+INDIFFERENT = UNCOUNTED | set(
+    "seed save_dir user_dir cpu no_progress_bar log_format log_interval tensorboard_logdir "
+    "keep_interval_updates no_epoch_checkpoints".split()
 )
 STEP = re.compile(r"\| epoch (\d+): +(\d+) / (\d+) ")  # in each line of --log-format simple
 
@@ -108,7 +108,8 @@ def flags(command: str) -> dict[str, list[str]]:
             values.append(word)
     for file in {"finetune-from-model", "prototype-table"} & found.keys():
         found[file] = [Path(value).name for value in found[file]]
-    return {name: given for name, given in found.items() if name not in INDIFFERENT}
+    counted = [name for name in found if name.replace("-", "_") not in INDIFFERENT]
+    return {name: found[name] for name in counted}
 
 
 def _minutes(sessions: list[dict[str, Any]]) -> dict[str, float | None]:
