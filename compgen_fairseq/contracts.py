@@ -18,8 +18,9 @@ class TakesClasses(Protocol):
         The task asks before each epoch.
         """
 
-    def assign_classes(self, source: Tensor, target: Tensor) -> None:
-        """Fix the class of every type: ``(source types,)`` and ``(target types,)``, long."""
+    def assign_classes(self, *classes: Tensor) -> None:
+        """Fix the class of every type: ``(source types,)`` and ``(target types,)``, long, and
+        what else is found with classes of their kind (tasks/word_classes.py)."""
 
 
 @runtime_checkable

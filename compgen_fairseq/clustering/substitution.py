@@ -28,7 +28,7 @@ def change(one: Sentence, other: Sentence) -> Change | None:
 
 def substitution_classes(
     pairs: Iterable[tuple[Sentence, Sentence]], source_types: int, target_types: int
-) -> tuple[list[int], list[int]]:
+) -> tuple[list[int], list[int], list[int]]:
     """Put source words into classes, and with them target words.
 
     A frame is a source sentence with a gap. Two words with a common frame pass the test if putting
@@ -46,7 +46,9 @@ def substitution_classes(
         target_types: that of the target dictionary.
 
     Returns:
-        the class of every source and of every target type, as the smallest of its members.
+        the class of every source and of every target type, as the smallest of its members; and
+        for every target type the class of the source words whose exchange exchanges it, -1 where
+        there is none or more than one.
 
     Raises:
         ValueError: so many words have common frames that comparing them would take too long.
@@ -77,11 +79,19 @@ def substitution_classes(
             classes.keep_apart(one, other)
     for (one, other), _ in sorted(common.items(), key=lambda item: (-item[1], item[0])):
         classes.join(one, other)
-    for (one, other), made in sorted(changes.items()):
-        if classes.of[one] == classes.of[other] and len(made) == 1:
-            for exchanged in next(iter(made)):
-                targets.join(*exchanged)
-    return classes.of, targets.of
+    exchanges = [
+        (classes.of[one], exchanged)
+        for (one, other), made in sorted(changes.items())
+        if classes.of[one] == classes.of[other] and len(made) == 1
+        for exchanged in next(iter(made))
+    ]
+    for _, exchanged in exchanges:
+        targets.join(*exchanged)
+    owners: dict[int, set[int]] = defaultdict(set)
+    for owner, (word, _) in exchanges:
+        owners[targets.of[word]].add(owner)
+    owner_of = [next(iter(owners[of])) if len(owners[of]) == 1 else -1 for of in targets.of]
+    return classes.of, targets.of, owner_of
 
 
 class _Classes:

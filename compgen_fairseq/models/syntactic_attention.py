@@ -65,6 +65,12 @@ class SyntacticAttentionConfig(FairseqDataclass):
         "paper: they can mean the target's end and nothing else, and no word can, so that no "
         "marker can take a word's meaning, nor a word a marker's",
     )
+    class_meanings: ChoiceEnum(["free", "own"]) = option(  # type: ignore[valid-type]
+        "free",
+        "free: any word can tell any target words apart; own, beyond the paper: target words that "
+        "the words of a class exchange are told apart by that class alone, so that no other word "
+        "can take a part of its meaning (with --syntactic-classes substitution)",
+    )
     scaled_attention: bool = option(
         False,
         "beyond the paper: divide the scores by the square root of the states' width, so that "
@@ -102,11 +108,15 @@ class SyntacticAttentionConfig(FairseqDataclass):
             )
         if self.semantic_relu and not self.semantic_mlp:
             raise ValueError("--semantic-relu goes with --semantic-mlp")
-        if str(self.marker_meanings) == "own" and (self.syntax_action or self.semantic_mlp):
-            raise ValueError(
-                "--marker-meanings own goes with the paper's output layer alone: leave out "
-                "--syntax-action and --semantic-mlp, or take --marker-meanings free"
-            )
+        for flag in ("marker_meanings", "class_meanings"):
+            if str(getattr(self, flag)) == "own" and (self.syntax_action or self.semantic_mlp):
+                name = f"--{flag.replace('_', '-')}"
+                raise ValueError(
+                    f"{name} own goes with the paper's output layer alone: leave out "
+                    f"--syntax-action and --semantic-mlp, or take {name} free"
+                )
+        if str(self.class_meanings) == "own" and str(self.syntactic_classes) == "none":
+            raise ValueError("--class-meanings own goes with --syntactic-classes substitution")
 
 
 class SyntacticAttentionEncoder(FairseqEncoder):
@@ -117,7 +127,6 @@ class SyntacticAttentionEncoder(FairseqEncoder):
     def __init__(self, cfg: SyntacticAttentionConfig, dictionary):
         super().__init__(dictionary)
         self.pad, self.start, self.end = dictionary.pad(), dictionary.bos(), dictionary.eos()
-        self.marked = str(cfg.marker_meanings) == "own"
         self.dropout = cfg.dropout
         shared = cfg.syntactic_classes == "substitution"
         self.register_buffer("classes", torch.full((len(dictionary),), -1) if shared else None)
@@ -143,23 +152,22 @@ class SyntacticAttentionEncoder(FairseqEncoder):
 
         Returns:
             of the framed sentences, ``len = src_len + 1``: ``meanings`` ``(batch, len,
-            semantic_dim)``, with ``--marker-meanings own`` twice as wide, words' and behind them
-            markers'; ``roles`` ``(batch, len, dim)``; ``summary`` ``(batch, dim)``; ``mask``
-            ``(batch, 1, len)``. And where the source tokens are among them: ``framed`` and ``keep``
-            ``(batch, 1, src_len)``.
+            semantic_dim)``; ``kinds``, the types whose syntactic embedding they have, and
+            ``markers``, whether they are start or end, ``(batch, len)``; ``roles`` ``(batch, len,
+            dim)``; ``summary`` ``(batch, dim)``; ``mask`` ``(batch, 1, len)``. And where the source
+            tokens are among them: ``framed`` and ``keep`` ``(batch, 1, src_len)``.
         """
         tokens, lengths, framed = frame(src_tokens, self.pad, self.start)
         meanings = apply_dropout(self.semantics(tokens), self.dropout, self.training)
         if self.sequence is not None:
             meanings = self.sequence(meanings, lengths)
-        if self.marked:
-            marker = (tokens.eq(self.start) | tokens.eq(self.end)).unsqueeze(-1)
-            meanings = torch.cat([meanings * ~marker, meanings * marker], dim=-1)
         kinds = tokens if self.classes is None else self.classes[tokens]
         x = apply_dropout(self.embedding(kinds), self.dropout, self.training)
         roles, summary = self.syntax(x, lengths)
         return {
             "meanings": meanings,
+            "kinds": kinds,
+            "markers": tokens.eq(self.start) | tokens.eq(self.end),
             "roles": roles,
             "summary": summary,
             "mask": padding_mask(tokens.ne(self.pad), roles.dtype)[:, 0],
@@ -180,12 +188,17 @@ class SyntacticAttentionEncoder(FairseqEncoder):
 class SyntacticAttentionDecoder(FairseqIncrementalDecoder):
     """Writes the meanings of the words that the syntactic stream attends to."""
 
-    _STATE = "syntactic_attention.state"
+    _STATE, _SAID = "syntactic_attention.state", "syntactic_attention.said"
+    classes: Tensor | None  # (types,): target words that a class of source words exchanges
+    owners: Tensor | None  # (types,): the class that does, as the encoder names it, or -1
 
     def __init__(self, cfg: SyntacticAttentionConfig, dictionary):
         super().__init__(dictionary)
         self.pad, self.end = dictionary.pad(), dictionary.eos()
         self.marked = str(cfg.marker_meanings) == "own"
+        owned = str(cfg.class_meanings) == "own"
+        for name in ("classes", "owners"):
+            self.register_buffer(name, torch.full((len(dictionary),), -1) if owned else None)
         self.syntax_action = cfg.syntax_action
         dim = 2 * cfg.encoder_hidden_size
         self.syntax = SyntacticDecoder(dim, cfg.scaled_attention)
@@ -217,6 +230,8 @@ class SyntacticAttentionDecoder(FairseqIncrementalDecoder):
             none of them, keeps its share.
         """
         roles, mask = encoder_out["roles"], encoder_out["mask"]
+        cached = None if incremental_state is None else incremental_state.get(self._SAID)
+        said = self.say(encoder_out) if cached is None else cached[0]
         if incremental_state is None:
             steps = prev_output_tokens.size(1)
             weights = self.syntax(roles, encoder_out["summary"], mask, steps)
@@ -226,12 +241,45 @@ class SyntacticAttentionDecoder(FairseqIncrementalDecoder):
             if state is None:
                 state = self.syntax.begin(roles, encoder_out["summary"])
             weights, incremental_state[self._STATE] = self.syntax.step(roles, mask, state)
-        features = torch.bmm(weights, encoder_out["meanings"])
+            if self.restricted:
+                incremental_state[self._SAID] = [said]
+        features = torch.bmm(weights, said)
         if self.syntax_action:
             features = torch.cat([features, torch.bmm(weights, roles)], dim=-1)
         attention = weights.take_along_dim(encoder_out["framed"], 2) * encoder_out["keep"]
         x = features if features_only else self.output_layer(features)
         return x, {"attn": [attention]}
+
+    @property
+    def restricted(self) -> bool:
+        """Whether some words can say some things only; then features are what words say."""
+        return self.marked or self.owners is not None
+
+    def say(self, encoder_out: dict[str, Tensor]) -> Tensor:
+        """What attention to each place adds up: ``m_j``, ``(batch, len, semantic_dim)``. If what
+        words can say is restricted: their logits without the bias, ``(batch, len,
+        vocabulary)``."""
+        meanings = encoder_out["meanings"]
+        if not self.restricted:
+            return meanings
+        said = F.linear(meanings, self.output.weight)
+        if self.owners is not None:
+            own = encoder_out["kinds"].unsqueeze(-1).eq(self.owners)
+            said = torch.where(own, said, F.linear(meanings, self._undecided(self.output.weight)))
+        if self.marked:
+            end = torch.arange(said.size(-1), device=said.device) == self.end
+            said = said * (encoder_out["markers"].unsqueeze(-1) == end)
+        return said
+
+    def _undecided(self, x: Tensor) -> Tensor:
+        """``(types, ...)`` -> the same, with its mean for each class of target words that has an
+        owner."""
+        assert self.classes is not None and self.owners is not None
+        types = torch.arange(len(x), device=x.device)
+        classes = torch.where(self.owners >= 0, self.classes, types)
+        sums = torch.zeros_like(x).index_add(0, classes, x)
+        counts = classes.bincount(minlength=len(x)).clamp(min=1)
+        return (sums / counts.view(-1, *[1] * (x.dim() - 1)))[classes]
 
     def _start_after_padding(self, weights: Tensor, prev_output_tokens: Tensor) -> Tensor:
         """Move each target's first step, ``(batch, len, ...)``, behind padding on its left."""
@@ -242,30 +290,26 @@ class SyntacticAttentionDecoder(FairseqIncrementalDecoder):
         return weights.take_along_dim(steps.clamp(min=0).unsqueeze(-1), 1)
 
     def extract_features(self, prev_output_tokens: Tensor, **kwargs: Any):
-        """``d`` (with ``--syntax-action`` ``[d; c]``, with ``--marker-meanings own`` words' and
-        markers') ``(batch, len, width)``, and the same dictionary."""
+        """``d`` (with ``--syntax-action`` ``[d; c]``; where words are restricted, the logits
+        without the bias) ``(batch, len, width)``, and the same dictionary."""
         return self.forward(prev_output_tokens, features_only=True, **kwargs)
 
     def output_layer(self, features: Tensor) -> Tensor:
-        """``(..., width)``, with ``--marker-meanings own`` twice that, -> ``(...,
-        vocabulary)``."""
+        """What :meth:`extract_features` gives, ``(..., width)``, -> ``(..., vocabulary)``."""
         if self.hidden is not None:
             features = self.hidden(features.relu() if self.relu_first else features).relu()
-        if not self.marked:
+        if not self.restricted:
             return self.output(features)
-        words, markers = features.chunk(2, dim=-1)
-        end = slice(self.end, self.end + 1)
-        x = self.output(words)
-        own = F.linear(markers, self.output.weight[end], self.output.bias[end])
-        return torch.cat([x[..., : self.end], own, x[..., self.end + 1 :]], dim=-1)
+        bias = self.output.bias
+        return features + (bias if self.owners is None else self._undecided(bias))
 
     def reorder_incremental_state(
         self, incremental_state: dict[str, Any], new_order: Tensor
     ) -> None:
         """Follow the beams."""
-        state = incremental_state.get(self._STATE)
-        if state is not None:
-            incremental_state[self._STATE] = [x.index_select(0, new_order) for x in state]
+        for name in (self._STATE, self._SAID):
+            if (state := incremental_state.get(name)) is not None:
+                incremental_state[name] = [x.index_select(0, new_order) for x in state]
 
     def max_positions(self) -> int:
         return UNLIMITED
@@ -326,15 +370,19 @@ class SyntacticAttentionModel(FairseqEncoderDecoderModel):
         classes = self.encoder.classes
         return None if classes is None or classes[0] >= 0 else ("substitution", None)
 
-    def assign_classes(self, source: Tensor, target: Tensor) -> None:
+    def assign_classes(self, source: Tensor, target: Tensor, owners: Tensor) -> None:
         """Let types share syntactic embeddings.
 
         Args:
             source: whose embedding each source type has, ``(types,)``, long.
-            target: the same of the target types, which have none.
+            target: the class of each target type.
+            owners: the source class that exchanges the words of that class, or -1.
         """
         assert self.encoder.classes is not None
         self.encoder.classes.copy_(source)
+        if self.decoder.classes is not None and self.decoder.owners is not None:
+            self.decoder.classes.copy_(target)
+            self.decoder.owners.copy_(owners)
 
 
 #: The paper's best model on SCAN (arXiv version, "Experimental procedure details").

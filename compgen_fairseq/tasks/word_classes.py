@@ -60,6 +60,7 @@ def substitution_word_classes(
     Returns:
         the class of every source and of every target type, ``(types,)``, long: one of the class's
         members, or with ``codes`` a number below them; types that do not occur are then in 0.
+        Without ``codes`` also the class of source words that exchange each target type, or -1.
 
     Raises:
         ValueError: if there are more classes than codes.
@@ -85,18 +86,18 @@ def substitution_word_classes(
         for number, words in enumerate(members.values()):
             numbers[words] = number
         classes.append(numbers)
-    return classes
+    return classes if codes is not None else [*classes, torch.tensor(found[2])]
 
 
 def substitution_counts(dataset: FairseqDataset, dictionaries: Sequence[Dictionary]) -> list[int]:
     """How many substitution classes the words of each side of a corpus make."""
     pairs, found = _substitution(dataset, dictionaries)
-    return [len({of[word] for pair in pairs for word in pair[i]}) for i, of in enumerate(found)]
+    return [len({of[word] for pair in pairs for word in pair[i]}) for i, of in enumerate(found[:2])]
 
 
 def _substitution(
     dataset: FairseqDataset, dictionaries: Sequence[Dictionary]
-) -> tuple[list[tuple[list[int], ...]], tuple[list[int], list[int]]]:
+) -> tuple[list[tuple[list[int], ...]], tuple[list[int], list[int], list[int]]]:
     examples = (dataset[i] for i in range(len(dataset)))
     pairs = [tuple(pair[side].tolist() for side in SIDES) for pair in examples]
     return pairs, substitution_classes(pairs, *map(len, dictionaries))

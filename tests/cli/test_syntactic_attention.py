@@ -115,15 +115,20 @@ def test_words_that_can_stand_for_each_other_share_their_syntax(tiny_data, plugi
         return run(
             *("fairseq_cli.train", tiny_data, *plugin, "--arch", "syntactic_attention", *SIZES),
             *("--task", "compgen_translation", "--syntactic-classes", "substitution"),
+            *("--class-meanings", "own", "--marker-meanings", "own"),
             *("--optimizer", "adam", "--lr", 0.01, "--max-tokens", 400, "--max-epoch", epochs),
             *("--save-dir", tmp_path, "--no-epoch-checkpoints"),
         )
 
     assert "substitution test, source: " in train(1)
     path = tmp_path / "checkpoint_last.pt"
-    classes = load_checkpoint_to_cpu(str(path))["model"]["encoder.classes"]
+    names = ("encoder.classes", "decoder.classes", "decoder.owners")
+    state = load_checkpoint_to_cpu(str(path))["model"]
+    classes, _, owners = (state[name] for name in names)
     assert classes.min() >= 0 and len(classes.unique()) < len(classes)
+    assert len(owners.unique()) > 1 and owners.min() == -1
     assert "substitution test, source: " not in train(2)
-    assert load_checkpoint_to_cpu(str(path))["model"]["encoder.classes"].equal(classes)
+    again = load_checkpoint_to_cpu(str(path))["model"]
+    assert all(again[name].equal(state[name]) for name in names)
     log = run("fairseq_cli.generate", tiny_data, *plugin, "--path", path)
     assert len(generate_log.parse(log.splitlines(keepends=True)).hypotheses) == 37

@@ -29,6 +29,11 @@ VARIANTS = {
     "semantic-mlp": {"semantic_mlp": True},
     "semantic-relu": {"semantic_mlp": True, "semantic_relu": True},
     "own": {"marker_meanings": "own"},
+    "classes": {
+        "syntactic_classes": "substitution",
+        "class_meanings": "own",
+        "marker_meanings": "own",
+    },
     "scaled": {"scaled_attention": True},
     "all": {"sequential_semantics": True, "syntax_action": True, "semantic_mlp": True},
 }
@@ -36,6 +41,12 @@ CRITERIONS = (
     CrossEntropyCriterion,
     LabelSmoothedCrossEntropyCriterion,
     StructuralCrossEntropyCriterion,
+)
+#: Of source types 6 and 9, which exchange target types 5 and 8.
+CLASSES = (
+    torch.arange(len(TASK.source_dictionary)).index_fill(0, torch.tensor([9]), 6),
+    torch.arange(len(TASK.target_dictionary)).index_fill(0, torch.tensor([8]), 5),
+    torch.full((len(TASK.target_dictionary),), -1).index_fill(0, torch.tensor([5, 8]), 6),
 )
 every_variant = pytest.mark.parametrize("variant", VARIANTS)
 
@@ -47,6 +58,8 @@ def build(variant="paper", seed=1, **changed) -> SyntacticAttentionModel:
     model = SyntacticAttentionModel.build_model(cfg, TASK)
     for parameter in model.parameters():
         parameter.data += 0.5 * torch.randn_like(parameter)
+    if variant == "classes":
+        model.assign_classes(*CLASSES)
     return model.eval()
 
 
@@ -66,7 +79,8 @@ def test_words_of_a_class_have_one_syntax_and_their_own_meanings():
     assert model.missing_classes() == ("substitution", None)
     classes = torch.arange(len(TASK.source_dictionary))
     classes[9] = 7
-    model.assign_classes(classes, torch.arange(len(TASK.target_dictionary)))
+    types = torch.arange(len(TASK.target_dictionary))
+    model.assign_classes(classes, types, torch.full_like(types, -1))
     assert model.missing_classes() is None
     same, other = (
         torch.tensor([[5, word, 6, EOS] for word in words]) for words in ((7, 9), (7, 8))
@@ -81,16 +95,35 @@ def test_words_of_a_class_have_one_syntax_and_their_own_meanings():
     assert torch.equal(again.encoder(same)["roles"], model.encoder(same)["roles"])
 
 
+def said(model, *sentence: int) -> torch.Tensor:
+    """What attention to one place alone would write, ``(places, types)``, markers included."""
+    encoded = model.encoder(torch.tensor([[*sentence, EOS]]))
+    return model.decoder.output_layer(model.decoder.say(encoded)[0])
+
+
 def test_markers_mean_the_end_and_words_all_else():
-    """What attention to one place alone would write, beside the same weights with free markers."""
+    """Beside the same weights with free markers."""
     free, model = build(), build("own")
-    said, meant = (one.decoder.output_layer(meanings(one, 5, 6, 7)) for one in (free, model))
+    written, meant = (said(one, 5, 6, 7) for one in (free, model))
     bias = model.decoder.output.bias
     words = torch.arange(len(bias)) != EOS
-    torch.testing.assert_close(meant[1:-1, words], said[1:-1, words])
+    torch.testing.assert_close(meant[1:-1, words], written[1:-1, words])
     torch.testing.assert_close(meant[1:-1, EOS], bias[EOS].expand(3))
-    torch.testing.assert_close(meant[[0, -1], EOS], said[[0, -1], EOS])
+    torch.testing.assert_close(meant[[0, -1], EOS], written[[0, -1], EOS])
     torch.testing.assert_close(meant[[0, -1]][:, words], bias[words].expand(2, -1))
+
+
+def test_a_class_alone_tells_the_words_apart_that_it_exchanges():
+    """6 and 9 exchange 5 and 8: any other word says both alike, their mean of before."""
+    free, model = build("own"), build("classes")
+    written, meant = said(free, 7, 6, 9), said(model, 7, 6, 9)
+    pair, bias = [5, 8], model.decoder.output.bias
+    rest = [type_ for type_ in range(len(bias)) if type_ not in pair]
+    torch.testing.assert_close(meant[:, rest], written[:, rest])
+    together = written[1, pair].mean()  # of 7
+    torch.testing.assert_close(meant[1, pair], together.expand(2))
+    own = written[2:4, pair] - bias[pair] + bias[pair].mean()
+    torch.testing.assert_close(meant[2:4, pair], own)
 
 
 def test_a_checkpoint_that_writes_the_start_is_refused():
@@ -115,7 +148,7 @@ def test_meanings_do_not_depend_on_the_sentence_unless_they_are_sequential(varia
     sequential = model.encoder.sequence is not None
     assert sequential == (variant in ("sequential-semantics", "all"))
     assert torch.equal(one[2], other[2]) != sequential
-    assert one.shape == (5, 20 if variant == "own" else 10)
+    assert one.shape == (5, 10)
 
 
 def test_output_of_a_toy_by_hand():
@@ -305,6 +338,11 @@ def test_features_and_output_layer_make_the_logits():
         ({"semantic_relu": True}, "--semantic-relu goes with --semantic-mlp"),
         ({"marker_meanings": "own", "syntax_action": True}, "goes with the paper's output layer"),
         ({"marker_meanings": "own", "semantic_mlp": True}, "leave out --syntax-action and"),
+        (
+            {**VARIANTS["classes"], "marker_meanings": "free", "semantic_mlp": True},
+            "or take --class-meanings free",
+        ),
+        ({"class_meanings": "own"}, "goes with --syntactic-classes substitution"),
     ],
 )
 def test_impossible_options(changed, message):

@@ -37,7 +37,7 @@ def test_exchangeable_words_have_one_class(codes, caplog):
     """5 of the source: verbs, directions, turn, twice and the end; 3 of the target."""
     dataset, dictionaries = corpus()
     with caplog.at_level("INFO"):
-        source, target = FINDERS["substitution"](dataset, dictionaries, codes)
+        source, target, *owners = FINDERS["substitution"](dataset, dictionaries, codes)
     assert substitution_counts(dataset, dictionaries) == [5, 3]
     assert named(source, dictionaries[0]) == {"jump run walk", "left right"}
     assert named(target, dictionaries[1]) == {"J R W", "L r"}
@@ -46,7 +46,13 @@ def test_exchangeable_words_have_one_class(codes, caplog):
         assert classes.shape == (len(dictionary),) and classes.dtype == torch.long
         ends = classes[dictionary.eos()]
         assert (classes[dictionary.nspecial :] != ends).all()
-    if codes is not None:
+    if codes is None:
+        expected = {"J": "jump", "R": "run", "W": "walk", "L": "left", "r": "right"}
+        for word, owner in enumerate(owners[0].tolist()):
+            exchanged = expected.get(dictionaries[1][word])
+            assert owner == (source[dictionaries[0].index(exchanged)] if exchanged else -1)
+    else:
+        assert not owners
         assert source.unique().tolist() == list(range(5)) and target.unique().tolist() == [0, 1, 2]
 
 
