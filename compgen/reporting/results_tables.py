@@ -43,6 +43,9 @@ def untrained(run: Run) -> bool:
     return run.label.startswith("syntactic") and held_out and chosen["value"] <= UNTRAINED
 
 
+DOWN = " ↓"  # behind the name of a score whose best value is the lowest
+
+
 def tables(folder: Path | str) -> str:
     """RESULTS.md.
 
@@ -69,8 +72,9 @@ def headlines(folder: Path | str) -> str:
         ValueError: see :func:`tables`.
     """
     papers, places = _papers(Path(folder) / PAPERS), _places(Path(folder))
-    lines = ["| data, size | method | here | paper, its size |", "| --- | --- | ---: | ---: |"]
-    for place, score, order in map(str.split, papers["headlines"]):
+    lines = ["| data, size | score | method | here | paper, its size |"]
+    lines.append("| --- | --- | --- | ---: | ---: |")
+    for place, score, order in papers["headlines"]:
         data, _, setting = place.partition("/")
         paper = papers.get(data, {})
         runs = places.get(data, {}).get(setting, [])
@@ -82,9 +86,10 @@ def headlines(folder: Path | str) -> str:
             if found:
                 seeds = f"{found.n} seed" + "s" * (found.n > 1)
                 ours = " (ours)" if method in papers["ours"] else ""
+                figure = paper.get(score, {}).get(method, "")
                 lines.append(
-                    f"| {paper.get('title', data)}, {setting} | `{method}`{ours} | "
-                    f"{_spread(found)} ({seeds}) | {paper.get(score, {}).get(method, '')} |"
+                    f"| {paper.get('title', data)}, {setting} | {score}{DOWN if lower else ''} | "
+                    f"`{method}`{ours} | {_spread(found)} ({seeds}) | {figure} |"
                 )
     return "\n".join(lines) + "\n"
 
@@ -128,7 +133,7 @@ def _table(runs: Sequence[Run], paper: dict[str, Any], ours: Sequence[str]) -> l
             best, last = (row.summary(ScoreName(name, c, lower)) for c in CHECKPOINTS)
             if best is None or last is None:
                 continue
-            cells = [f"{name} ↓" if lower else name]
+            cells = [f"{name}{DOWN if lower else ''}"]
             cells += [f"{row.label} (ours)" if row.label in ours else row.label, str(best.n)]
             cells += [_spread(best), f"{best.median:.2f}", f"{best.worst:.2f}", _spread(last)]
             cells += [figures.get(name, {}).get(row.label, ""), f"{row.runs[0].updates:,}"]
