@@ -13,6 +13,7 @@ from compgen.reporting.runs import CHECKPOINTS, DATA, LOWER_IS_BETTER, Run, Scor
 PAPERS = "papers.toml"
 HELD_OUT = ("train20", "last20")  # validation sets of the training distribution's own data
 UNTRAINED = 10.0  # percent
+DOWN = " ↓"  # behind the name of a score whose best value is the lowest
 INTRODUCTION = """\
 # Results
 
@@ -41,9 +42,6 @@ def untrained(run: Run) -> bool:
     chosen = run.record["chosen"]
     held_out = chosen["from"] in HELD_OUT and chosen["value"] is not None
     return run.label.startswith("syntactic") and held_out and chosen["value"] <= UNTRAINED
-
-
-DOWN = " ↓"  # behind the name of a score whose best value is the lowest
 
 
 def tables(folder: Path | str) -> str:
