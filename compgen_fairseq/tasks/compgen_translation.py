@@ -25,7 +25,7 @@ from compgen_fairseq.contracts import TakesClasses
 from compgen_fairseq.options import option
 from compgen_fairseq.tasks import eval_cter, prototype_hook
 from compgen_fairseq.tasks.spread import SpreadRepeatsDataset
-from compgen_fairseq.tasks.word_classes import FINDERS, substitution_counts
+from compgen_fairseq.tasks.word_classes import FINDERS
 
 logger = logging.getLogger(__name__)
 
@@ -131,8 +131,6 @@ class CompgenTranslationTask(prototype_hook.PrototypeStages, TranslationTask):
             raise ValueError(f"{path}: {error}") from None
 
     def build_model(self, cfg: Any, from_checkpoint: bool = False) -> FairseqModel:
-        if getattr(cfg, "code_classes", None) == "substitution" and not from_checkpoint:
-            self._fit_codes(cfg)
         model = super().build_model(cfg, from_checkpoint)
         if self.cfg.eval_exact_match:
             options = Namespace(**self.exact_match_args)
@@ -143,14 +141,6 @@ class CompgenTranslationTask(prototype_hook.PrototypeStages, TranslationTask):
             else:
                 self.cter_generator = self.build_generator([model], Namespace(**self.cter_args))
         return model
-
-    def _fit_codes(self, cfg: Any) -> None:
-        """Give a model that is to be trained as many codes as there are classes for them."""
-        super().load_dataset(self.cfg.train_subset)
-        dictionaries = (self.src_dict, self.tgt_dict)
-        counts = substitution_counts(self.dataset(self.cfg.train_subset), dictionaries)
-        for name, count in zip(("source_codes", "target_codes"), counts, strict=True):
-            setattr(cfg, name, max(count, getattr(cfg, name, None) or 0))
 
     def begin_epoch(self, epoch: int, model: FairseqModel) -> None:
         """Hand the classes of the training words to a model that asks for them.

@@ -52,6 +52,10 @@ def substitution_word_classes(
 ) -> list[Tensor]:
     """Find out which words can stand for each other.
 
+    Classes of such words that are more than the codes are merged by Brown clustering of the
+    distinct pairs, in which a class is one word. So words of one class, as "left" and "right", are
+    one neighbour to "around" and "opposite", which then have the same neighbours.
+
     Args:
         dataset: the parallel corpus.
         dictionaries: of the source and the target.
@@ -59,48 +63,32 @@ def substitution_word_classes(
 
     Returns:
         the class of every source and of every target type, ``(types,)``, long: one of the class's
-        members, or with ``codes`` a number below them; types that do not occur are then in 0.
-        Without ``codes`` also the class of source words that exchange each target type, or -1.
-
-    Raises:
-        ValueError: if there are more classes than codes.
+        members, or with ``codes`` a number below them, by falling frequency; types that do not
+        occur are then in 0. Without ``codes`` also the class of source words that exchange each
+        target type, or -1.
     """
-    pairs, found = _substitution(dataset, dictionaries)
+    examples = (dataset[i] for i in range(len(dataset)))
+    pairs = sorted({(tuple(x["source"].tolist()), tuple(x["target"].tolist())) for x in examples})
+    found = substitution_classes(pairs, *map(len, dictionaries))
     classes = []
     for i, (side, dictionary) in enumerate(zip(SIDES, dictionaries, strict=True)):
-        members: dict[int, list[int]] = {}
-        for word in sorted({word for pair in pairs for word in pair[i]}):
-            members.setdefault(found[i][word], []).append(word)
+        of = np.array(found[i])
+        occurring = sorted({word for pair in pairs for word in pair[i]})
+        number = len(set(of[occurring]))
+        said = f"{number} classes"
+        if codes is not None:
+            sentences = (of[list(pair[i])] for pair in pairs)
+            counts = bigram_counts(sentences, len(dictionary), of[dictionary.eos()])
+            of = brown_classes(counts, min(number, codes[i]))[of]
+            said += f", merged into {codes[i]}" if codes[i] < number else ""
+        members: dict[int, list[str]] = {}
+        for word in occurring:
+            members.setdefault(of[word], []).append(dictionary[word])
         larger = sorted((m for m in members.values() if len(m) > 1), key=len, reverse=True)
-        shown = ("{" + ", ".join(dictionary[w] for w in words[:20]) + "}" for words in larger[:10])
-        logger.info("substitution test, %s: %d classes, %s", side, len(members), " ".join(shown))
-        if codes is None:
-            classes.append(torch.tensor(found[i]))
-            continue
-        if len(members) > codes[i]:
-            raise ValueError(
-                f"--code-classes substitution: the training set has {len(members)} {side} classes, "
-                f"so --{side}-codes must be at least that, not {codes[i]}"
-            )
-        numbers = torch.zeros(len(dictionary), dtype=torch.long)
-        for number, words in enumerate(members.values()):
-            numbers[words] = number
-        classes.append(numbers)
+        shown = ("{" + ", ".join(words[:20]) + "}" for words in larger[:10])
+        logger.info("substitution test, %s: %s, %s", side, said, " ".join(shown))
+        classes.append(torch.from_numpy(of))
     return classes if codes is not None else [*classes, torch.tensor(found[2])]
-
-
-def substitution_counts(dataset: FairseqDataset, dictionaries: Sequence[Dictionary]) -> list[int]:
-    """How many substitution classes the words of each side of a corpus make."""
-    pairs, found = _substitution(dataset, dictionaries)
-    return [len({of[word] for pair in pairs for word in pair[i]}) for i, of in enumerate(found[:2])]
-
-
-def _substitution(
-    dataset: FairseqDataset, dictionaries: Sequence[Dictionary]
-) -> tuple[list[tuple[list[int], ...]], tuple[list[int], list[int], list[int]]]:
-    examples = (dataset[i] for i in range(len(dataset)))
-    pairs = [tuple(pair[side].tolist() for side in SIDES) for pair in examples]
-    return pairs, substitution_classes(pairs, *map(len, dictionaries))
 
 
 #: How the classes that a model's ``missing_classes`` names are found.

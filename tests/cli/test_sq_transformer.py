@@ -121,31 +121,6 @@ def test_averages_of_the_model_are_stored(averaged):
     assert not all(torch.equal(model[name], average[name]) for name in model)
 
 
-def test_there_are_as_many_codes_as_substitution_classes(plugin, tmp_path, run):
-    """5 of the source: verbs, directions, turn, twice and the end; 3 of the target."""
-    pairs = [
-        "walk = W",
-        "run = R",
-        "jump = J",
-        "turn left = L",
-        "turn right = r",
-        "walk left = L W",
-    ]
-    pairs += ["run left = L R", "walk right = r W", "run right = r R", "walk twice = W W"]
-    for side, language in enumerate(("src", "tgt")):
-        text = [f"{pair.split(' = ')[side]}\n" for pair in [*pairs, "run twice = R R"]]
-        (tmp_path / f"train.{language}").write_text("".join(text))
-    data = ["--trainpref", tmp_path / "train", "--destdir", tmp_path / "data"]
-    run("fairseq_cli.preprocess", "-s", "src", "-t", "tgt", *data)
-    flags = ["--code-classes", "substitution", "--source-codes", 2, "--target-codes", 40]
-    flags += ["--optimizer", "adam", "--batch-size", 30, "--max-update", 1, "--save-dir", tmp_path]
-    flags += ["--arch", "sq_transformer_scan", "--disable-validation"]
-    run("fairseq_cli.train", tmp_path / "data", *plugin, *STRUCTURAL, *SIZES, *flags)
-    state = load_checkpoint_to_cpu(str(tmp_path / "checkpoint_last.pt"))
-    assert (state["cfg"].model.source_codes, state["cfg"].model.target_codes) == (5, 40)
-    assert state["model"]["encoder.stack.quantizer.type_codes"].unique().numel() == 5
-
-
 def test_another_dictionary_of_the_same_size_is_refused(averaged, tiny_data, plugin, tmp_path, run):
     data, path = tmp_path / "data", averaged / "checkpoint_last.pt"
     shutil.copytree(tiny_data, data)

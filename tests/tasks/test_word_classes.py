@@ -4,7 +4,8 @@ import pytest
 import torch
 from fairseq.data import Dictionary
 
-from compgen_fairseq.tasks.word_classes import FINDERS, SIDES, substitution_counts
+from compgen.data import scan
+from compgen_fairseq.tasks.word_classes import FINDERS, SIDES
 
 PAIRS = [
     *("walk = W", "run = R", "jump = J", "turn left = L", "turn right = r"),
@@ -13,11 +14,11 @@ PAIRS = [
 ]
 
 
-def corpus():
+def corpus(pairs=PAIRS):
     """The pairs as a data set, and both dictionaries."""
     dictionaries = (Dictionary(), Dictionary())
     dataset = []
-    for pair in PAIRS:
+    for pair in pairs:
         sides = zip(dictionaries, pair.split("="), strict=True)
         encoded = (d.encode_line(text, line_tokenizer=str.split).long() for d, text in sides)
         dataset.append(dict(zip(SIDES, encoded, strict=True)))
@@ -38,7 +39,6 @@ def test_exchangeable_words_have_one_class(codes, caplog):
     dataset, dictionaries = corpus()
     with caplog.at_level("INFO"):
         source, target, *owners = FINDERS["substitution"](dataset, dictionaries, codes)
-    assert substitution_counts(dataset, dictionaries) == [5, 3]
     assert named(source, dictionaries[0]) == {"jump run walk", "left right"}
     assert named(target, dictionaries[1]) == {"J R W", "L r"}
     assert "substitution test, source: 5 classes, {walk, run, jump} {left, right}" in caplog.text
@@ -64,15 +64,20 @@ def test_brown_classes_are_as_many_as_asked_for():
         assert target.unique().tolist() == [0, 1, 2]
 
 
-@pytest.mark.parametrize(
-    "kind, codes, reason",
-    [
-        ("substitution", (4, 3), "has 5 source classes, so --source-codes must be at least that"),
-        ("substitution", (5, 2), "has 3 target classes, so --target-codes must be at least that"),
-        ("brown", (99, 3), "--code-classes brown, source side: 99 classes can't be made"),
-    ],
-)
-def test_a_number_of_codes_that_does_not_fit_is_refused(kind, codes, reason):
+def test_classes_that_are_more_than_the_codes_are_merged(caplog):
+    """ "around" and "opposite" fail the test, but stand between the same classes."""
+    train = {f"{pair.command} = {pair.actions}" for pair in scan.RULES["around_right"]().train}
+    dataset, dictionaries = corpus(sorted(pair for pair in train if pair.index("=") < 29))
+    with caplog.at_level("INFO"):
+        source, target = FINDERS["substitution"](dataset, dictionaries, (6, 4))
+    pairs = {"left right", "around opposite", "thrice twice", "after and"}
+    assert named(source, dictionaries[0]) == {"jump look run walk", *pairs}
+    turns = "I_TURN_LEFT I_TURN_RIGHT"
+    assert named(target, dictionaries[1]) == {"I_JUMP I_LOOK I_RUN I_WALK", turns}
+    assert "source: 10 classes, merged into 6, {jump, look, run, walk} {" in caplog.text
+
+
+def test_more_codes_than_types_are_refused():
     dataset, dictionaries = corpus()
-    with pytest.raises(ValueError, match=reason):
-        FINDERS[kind](dataset, dictionaries, codes)
+    with pytest.raises(ValueError, match="--code-classes brown, source side: 99 classes can't be"):
+        FINDERS["brown"](dataset, dictionaries, (99, 3))
