@@ -93,6 +93,12 @@ class SQTransformerConfig(FairseqDataclass):
         "words that the training set shows to be exchangeable, which Brown clustering merges where "
         "they are more than the codes",
     )
+    class_meanings: ChoiceEnum(["free", "own"]) = option(  # type: ignore[valid-type]
+        "free",
+        "free: any word can tell any target words apart; own, beyond the paper: target words that "
+        "the words of a class exchange are told apart by that class alone, so that no other word "
+        "can take a part of its meaning (with --attention sal and --code-classes substitution)",
+    )
     loss_recipe: ChoiceEnum(["scan", "cogs", "cognition"]) = option(  # type: ignore[valid-type]
         "cognition",
         "whose published weights of the loss terms --criterion structural_cross_entropy uses",
@@ -123,6 +129,11 @@ class SQTransformerConfig(FairseqDataclass):
             (
                 self.quantizer != "sovq" and self.mmi != "none",
                 f"--mmi {self.mmi} needs --quantizer sovq, not {self.quantizer}",
+            ),
+            (
+                self.class_meanings == "own"
+                and (self.attention, self.code_classes) != ("sal", "substitution"),
+                "--class-meanings own goes with --attention sal and --code-classes substitution",
             ),
             (
                 self.code_classes != "learned" and self.quantizer == "none",

@@ -22,6 +22,7 @@ from torch import Tensor
 from compgen_fairseq.models.known_dictionary import know_dictionaries
 from compgen_fairseq.models.sq_config import PRESETS, SQTransformerConfig
 from compgen_fairseq.models.sq_stack import StreamStack, build_embedding, next_positions
+from compgen_fairseq.modules.class_meanings import ClassMeanings
 from compgen_fairseq.modules.code_predictor import draw_positions
 from compgen_fairseq.modules.masks import causal_mask, padding_mask
 from compgen_fairseq.modules.structural_outputs import SideOutputs, StructuralOutputs
@@ -54,7 +55,8 @@ class SQEncoder(FairseqEncoder):
 
         Returns:
             ``memory``: the last layer's streams ``(streams, batch, src_len, dim)``;
-            ``memory_mask``: ``(batch, 1, 1, src_len)``; ``side``: :class:`SideOutputs` or None.
+            ``memory_mask``: ``(batch, 1, 1, src_len)``; ``words``: the embeddings ``(batch,
+            src_len, dim)``; ``tokens``: the source; ``side``: :class:`SideOutputs` or None.
         """
         stack = self.stack
         keep = src_tokens.ne(stack.pad)
@@ -97,13 +99,15 @@ class SQEncoder(FairseqEncoder):
                 causal = causal_mask(x.size(1), x) + mask
                 stack.predict_codes(side, context, causal, next_keep, following)
                 side.marginal = stack.counted(keep)
-        return {"memory": streams, "memory_mask": mask, "side": side}
+        outputs = {"memory": streams, "memory_mask": mask, "words": x, "tokens": src_tokens}
+        return {**outputs, "side": side}
 
     def reorder_encoder_out(self, encoder_out: dict[str, Any], new_order: Tensor) -> dict[str, Any]:
         """Select sentences by ``new_order``, ``(new_batch,)``."""
+        names = ("memory_mask", "words", "tokens")
         return {
             "memory": encoder_out["memory"].index_select(1, new_order),
-            "memory_mask": encoder_out["memory_mask"].index_select(0, new_order),
+            **{name: encoder_out[name].index_select(0, new_order) for name in names},
             "side": None,
         }
 
@@ -118,6 +122,7 @@ class SQDecoder(FairseqIncrementalDecoder):
         cfg: the resolved configuration.
         dictionary: the target's dictionary.
         embedding: the target's word embeddings.
+        source_types: the size of the source's dictionary.
         left_pad: whether ``prev_output_tokens`` may be padded on the left (``--left-pad-target``).
     """
 
@@ -126,6 +131,7 @@ class SQDecoder(FairseqIncrementalDecoder):
         cfg: SQTransformerConfig,
         dictionary,
         embedding: nn.Embedding,
+        source_types: int,
         left_pad: bool = False,
     ):
         super().__init__(dictionary)
@@ -134,6 +140,11 @@ class SQDecoder(FairseqIncrementalDecoder):
         self.left_pad = left_pad
         self.output = nn.Linear(cfg.encoder_embed_dim, len(dictionary), bias=False)
         self.output.weight = embedding.weight
+        self.meanings = (
+            ClassMeanings(cfg.encoder_embed_dim, source_types, len(dictionary))
+            if cfg.class_meanings == "own"
+            else None
+        )
 
     def forward(
         self,
@@ -218,14 +229,21 @@ class SQDecoder(FairseqIncrementalDecoder):
         attention = None if weights is None else weights.mean(dim=1)
         extra = {"attn": [attention], "structural": side}
         features = streams[-1]
-        return (features if features_only else self.output(features)), extra
+        if features_only:
+            return features, extra
+        logits = self.output(features)
+        if self.meanings is not None:
+            words, tokens = encoder_out["words"], encoder_out["tokens"]
+            weight, states = self.output.weight, streams[0]
+            logits = self.meanings(logits, weight, states, memory[0], memory_mask, words, tokens)
+        return logits, extra
 
     def extract_features(self, prev_output_tokens: Tensor, **kwargs: Any):
         """The last layer's word stream ``(batch, len, dim)`` and the same dictionary."""
         return self.forward(prev_output_tokens, features_only=True, **kwargs)
 
     def output_layer(self, features: Tensor) -> Tensor:
-        """``(..., dim)`` -> ``(..., vocabulary)``."""
+        """``(..., dim)`` -> ``(..., vocabulary)``, without ``--class-meanings own``."""
         return self.output(features)
 
     _STATE = "sq_transformer.caches"
@@ -314,7 +332,7 @@ class SQTransformerModel(FairseqEncoderDecoderModel):
             target_embedding = build_embedding(target, dim)
         encoder = SQEncoder(resolved, source, source_embedding)
         left_pad = bool(getattr(getattr(task, "cfg", None), "left_pad_target", False))
-        decoder = SQDecoder(resolved, target, target_embedding, left_pad)
+        decoder = SQDecoder(resolved, target, target_embedding, len(source), left_pad)
         return know_dictionaries(cls(resolved, encoder, decoder))
 
     def forward(self, src_tokens, src_lengths, prev_output_tokens, structural=False, **kwargs):
@@ -358,11 +376,14 @@ class SQTransformerModel(FairseqEncoderDecoderModel):
             return None
         return str(self.cfg.code_classes), (self.cfg.source_codes, self.cfg.target_codes)
 
-    def assign_classes(self, source: Tensor, target: Tensor) -> None:
-        """Fix the code of every type: ``(source types,)`` and ``(target types,)``, long."""
+    def assign_classes(self, source: Tensor, target: Tensor, *exchanged: Tensor) -> None:
+        """Fix the code of every type: ``(source types,)`` and ``(target types,)``, long; and say
+        which words are exchanged (:meth:`ClassMeanings.assign`)."""
         for stack, codes in ((self.encoder.stack, source), (self.decoder.stack, target)):
             assert stack.quantizer is not None
             stack.quantizer.freeze(codes)
+        if self.decoder.meanings is not None:
+            self.decoder.meanings.assign(*exchanged)
 
     def update_codebooks(self, outputs: StructuralOutputs, count: bool = True) -> None:
         """Move the codebooks by EMA; called once per training step on every worker.

@@ -62,15 +62,15 @@ def substitution_word_classes(
         codes: how many classes there may be on each side.
 
     Returns:
-        the class of every source and of every target type, ``(types,)``, long: one of the class's
-        members, or with ``codes`` a number below them, by falling frequency; types that do not
-        occur are then in 0. Without ``codes`` also the class of source words that exchange each
-        target type, or -1.
+        with ``codes`` the code of every source and of every target type, ``(types,)``, long, by
+        falling frequency; types that do not occur are in 0. Always the class of every source and of
+        every target type, as one of its members, and for every target type the class of the source
+        words that exchange it, or -1.
     """
     examples = (dataset[i] for i in range(len(dataset)))
     pairs = sorted({(tuple(x["source"].tolist()), tuple(x["target"].tolist())) for x in examples})
     found = substitution_classes(pairs, *map(len, dictionaries))
-    classes = []
+    merged = []
     for i, (side, dictionary) in enumerate(zip(SIDES, dictionaries, strict=True)):
         of = np.array(found[i])
         occurring = sorted({word for pair in pairs for word in pair[i]})
@@ -80,6 +80,7 @@ def substitution_word_classes(
             sentences = (of[list(pair[i])] for pair in pairs)
             counts = bigram_counts(sentences, len(dictionary), of[dictionary.eos()])
             of = brown_classes(counts, min(number, codes[i]))[of]
+            merged.append(torch.from_numpy(of))
             said += f", merged into {codes[i]}" if codes[i] < number else ""
         members: dict[int, list[str]] = {}
         for word in occurring:
@@ -87,8 +88,7 @@ def substitution_word_classes(
         larger = sorted((m for m in members.values() if len(m) > 1), key=len, reverse=True)
         shown = ("{" + ", ".join(words[:20]) + "}" for words in larger[:10])
         logger.info("substitution test, %s: %s, %s", side, said, " ".join(shown))
-        classes.append(torch.from_numpy(of))
-    return classes if codes is not None else [*classes, torch.tensor(found[2])]
+    return [*merged, *map(torch.tensor, found)]
 
 
 #: How the classes that a model's ``missing_classes`` names are found.

@@ -38,22 +38,21 @@ def test_exchangeable_words_have_one_class(codes, caplog):
     """5 of the source: verbs, directions, turn, twice and the end; 3 of the target."""
     dataset, dictionaries = corpus()
     with caplog.at_level("INFO"):
-        source, target, *owners = FINDERS["substitution"](dataset, dictionaries, codes)
-    assert named(source, dictionaries[0]) == {"jump run walk", "left right"}
-    assert named(target, dictionaries[1]) == {"J R W", "L r"}
+        *coded, source, target, owners = FINDERS["substitution"](dataset, dictionaries, codes)
     assert "substitution test, source: 5 classes, {walk, run, jump} {left, right}" in caplog.text
-    for classes, dictionary in ((source, dictionaries[0]), (target, dictionaries[1])):
-        assert classes.shape == (len(dictionary),) and classes.dtype == torch.long
-        ends = classes[dictionary.eos()]
-        assert (classes[dictionary.nspecial :] != ends).all()
-    if codes is None:
-        expected = {"J": "jump", "R": "run", "W": "walk", "L": "left", "r": "right"}
-        for word, owner in enumerate(owners[0].tolist()):
-            exchanged = expected.get(dictionaries[1][word])
-            assert owner == (source[dictionaries[0].index(exchanged)] if exchanged else -1)
-    else:
-        assert not owners
-        assert source.unique().tolist() == list(range(5)) and target.unique().tolist() == [0, 1, 2]
+    for both in (coded, (source, target)):
+        for classes, dictionary in zip(both, dictionaries, strict=bool(both)):
+            assert classes.shape == (len(dictionary),) and classes.dtype == torch.long
+            ends = classes[dictionary.eos()]
+            assert (classes[dictionary.nspecial :] != ends).all()
+            expected = {"jump run walk", "left right"} if classes is both[0] else {"J R W", "L r"}
+            assert named(classes, dictionary) == expected
+    expected = {"J": "jump", "R": "run", "W": "walk", "L": "left", "r": "right"}
+    for word, owner in enumerate(owners.tolist()):
+        exchanged = expected.get(dictionaries[1][word])
+        assert owner == (source[dictionaries[0].index(exchanged)] if exchanged else -1)
+    if codes is not None:
+        assert [c.unique().tolist() for c in coded] == [list(range(5)), list(range(3))]
 
 
 def test_brown_classes_are_as_many_as_asked_for():
@@ -69,7 +68,7 @@ def test_classes_that_are_more_than_the_codes_are_merged(caplog):
     train = {f"{pair.command} = {pair.actions}" for pair in scan.RULES["around_right"]().train}
     dataset, dictionaries = corpus(sorted(pair for pair in train if pair.index("=") < 29))
     with caplog.at_level("INFO"):
-        source, target = FINDERS["substitution"](dataset, dictionaries, (6, 4))
+        source, target, *_ = FINDERS["substitution"](dataset, dictionaries, (6, 4))
     pairs = {"left right", "around opposite", "thrice twice", "after and"}
     assert named(source, dictionaries[0]) == {"jump look run walk", *pairs}
     turns = "I_TURN_LEFT I_TURN_RIGHT"
