@@ -61,14 +61,11 @@ train_sq() {
         sal-brown) method=(--attention sal --code-classes brown) ;;  # beyond the paper
         srl-brown) method=(--attention srl --code-classes brown) ;;
         sal-substitution) method=(--attention sal --code-classes substitution) ;;
-        sal-meanings)
-            method=(--attention sal --code-classes substitution --class-meanings own)
-            ;;
         srl-substitution) method=(--attention srl --code-classes substitution) ;;
         *)
             echo "$0: METHOD=$METHOD is none of sq, sal, srl, plain, none, sal-vq, srl-vq," \
                 "sal-tokens, srl-tokens, sal-longer, sal-brown, srl-brown, sal-substitution," \
-                "sal-meanings, srl-substitution, $TRANSFORMERS${OTHER_METHODS:+, $OTHER_METHODS}" >&2
+                "srl-substitution, $TRANSFORMERS${OTHER_METHODS:+, $OTHER_METHODS}" >&2
             exit 2
             ;;
     esac

@@ -121,6 +121,37 @@ def test_averages_of_the_model_are_stored(averaged):
     assert not all(torch.equal(model[name], average[name]) for name in model)
 
 
+def test_classes_are_found_merged_and_kept(plugin, tmp_path, run):
+    """5 of the source: verbs, directions, turn, twice and the end; 3 of the target."""
+    pairs = [
+        "walk = W",
+        "run = R",
+        "jump = J",
+        "turn left = L",
+        "turn right = r",
+        "walk left = L W",
+    ]
+    pairs += ["run left = L R", "walk right = r W", "run right = r R", "walk twice = W W"]
+    for side, language in enumerate(("src", "tgt")):
+        text = [f"{pair.split(' = ')[side]}\n" for pair in [*pairs, "run twice = R R"]]
+        (tmp_path / f"train.{language}").write_text("".join(text))
+    files = ["--trainpref", tmp_path / "train", "--testpref", tmp_path / "train"]
+    run("fairseq_cli.preprocess", "-s", "src", "-t", "tgt", *files, "--destdir", tmp_path / "data")
+    flags = ["--code-classes", "substitution", "--source-codes", 4, "--target-codes", 40]
+    flags += ["--optimizer", "adam", "--batch-size", 30, "--max-update", 2, "--save-dir", tmp_path]
+    flags += ["--arch", "sq_transformer_scan", "--class-meanings", "own", "--disable-validation"]
+    run("fairseq_cli.train", tmp_path / "data", *plugin, *STRUCTURAL, *SIZES, *flags)
+    path = tmp_path / "checkpoint_last.pt"
+    state = load_checkpoint_to_cpu(str(path))["model"]
+    assert state["encoder.stack.quantizer.type_codes"].unique().numel() == 4
+    owners = state["decoder.meanings.owners"].tolist()
+    assert (
+        len({owner for owner in owners if owner >= 0}) == 2 and owners.count(-1) == len(owners) - 5
+    )
+    log = run("fairseq_cli.generate", tmp_path / "data", *plugin, "--path", path, "--beam", 2)
+    assert log.count("H-") == len(pairs) + 1
+
+
 def test_another_dictionary_of_the_same_size_is_refused(averaged, tiny_data, plugin, tmp_path, run):
     data, path = tmp_path / "data", averaged / "checkpoint_last.pt"
     shutil.copytree(tiny_data, data)

@@ -34,6 +34,7 @@ VARIANTS = {
     "sal-paper": {"attention": "sal", "sal_cross_attention": "paper"},
     "srl": {"attention": "srl"},
     "plain": {"attention": "plain"},
+    "meanings": {"attention": "sal", "code_classes": "substitution", "class_meanings": "own"},
 }
 every_variant = pytest.mark.parametrize("variant", VARIANTS)
 
@@ -45,6 +46,13 @@ def build(variant="sal", task=TASK, **changed) -> SQTransformerModel:
     model = SQTransformerModel.build_model(cfg, task)
     for parameter in model.parameters():
         parameter.data += 0.2 * torch.randn_like(parameter)
+    if variant == "meanings":
+        source, target = (
+            torch.arange(len(d)) for d in (task.source_dictionary, task.target_dictionary)
+        )
+        kinds, classes = source % 7, torch.where(target > 3, 4 + target % 3, target)
+        owners = torch.where(classes == 4, 5, torch.where(classes == 5, 6, -1))
+        model.assign_classes(source % 5, target % 4, kinds, classes, owners)
     return model.eval()
 
 
@@ -418,6 +426,8 @@ def test_half_precision_keeps_codes_and_logits_of_codes_in_float32(variant, dtyp
         ({"quantizer": "vq", "mmi": "brown"}, "--mmi brown needs --quantizer sovq, not vq"),
         ({"attention": "plain", "mmi": "tokens"}, "--mmi tokens needs --quantizer sovq, not none"),
         ({"attention": "plain", "code_classes": "brown"}, "--code-classes brown needs codes"),
+        ({"attention": "sal", "class_meanings": "own"}, "--class-meanings own goes with"),
+        ({**VARIANTS["meanings"], "attention": "srl"}, "--class-meanings own goes with"),
     ],
 )
 def test_impossible_combinations_are_refused(chosen, message):
