@@ -47,7 +47,8 @@ class FeedForward(nn.Module):
         hidden = apply_dropout(hidden, self.activation_dropout, self.training)
         out = apply_dropout(self.outer(hidden), self.dropout, self.training)
         gate_hidden = apply_dropout(gate_hidden, self.dropout, self.training)
-        return self.norm(torch.lerp(out, x, torch.sigmoid(self.gate(gate_hidden))))
+        gate = torch.sigmoid(self.gate(gate_hidden))
+        return self.norm(torch.lerp(out.type_as(x), x, gate.type_as(x)))  # --amp mixes types
 
 
 class StreamLayer(nn.Module):

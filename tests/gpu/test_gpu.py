@@ -11,6 +11,7 @@ import sys
 import pytest
 import torch
 from fairseq.checkpoint_utils import load_checkpoint_to_cpu
+from small_models import MODELS
 
 CUDA, TRIAL = torch.cuda.is_available(), os.environ.get("COMPGEN_GPU_TESTS") == "cpu"
 pytestmark = [
@@ -18,28 +19,6 @@ pytestmark = [
     pytest.mark.skipif(not (CUDA or TRIAL), reason="needs a GPU with CUDA"),
 ]
 
-SIZES = [
-    *("--encoder-layers", 1, "--decoder-layers", 1, "--encoder-embed-dim", 16),
-    *("--encoder-ffn-embed-dim", 32, "--decoder-ffn-embed-dim", 32),
-    *("--encoder-attention-heads", 2, "--decoder-attention-heads", 2),
-]
-PREDICTORS = ["--encoder-predictor-layers", 1, "--decoder-predictor-layers", 1]
-SQ = ["--arch", "sq_transformer_scan", *SIZES, "--criterion", "structural_cross_entropy"]
-MODELS = {
-    "sal": [*SQ, *PREDICTORS],
-    "srl": [*SQ, *PREDICTORS, "--attention", "srl"],
-    "plain": [*SQ, "--attention", "plain"],
-    "brown": [*SQ, "--code-classes", "brown"],
-    "cat": [
-        *("--arch", "cat_transformer_scan", *SIZES, "--decoder-embed-dim", 16, "--codes", 8),
-        *("--criterion", "composition_cross_entropy"),
-    ],
-    "proto": [
-        *("--arch", "proto_transformer", *SIZES, "--decoder-embed-dim", 16),
-        *("--prototype-stage1-epochs", 1),
-    ],
-    "syntactic": ["--arch", "syntactic_attention"],
-}
 QUANTIZED = ("sal", "srl")
 
 
