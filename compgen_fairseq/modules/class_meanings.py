@@ -55,8 +55,9 @@ class ClassMeanings(nn.Module):
     def assign(self, kinds: Tensor, classes: Tensor, owners: Tensor) -> None:
         """Say which words are exchanged, as tasks/word_classes.py finds it."""
         self.kinds.copy_(kinds)
-        self.classes.copy_(torch.where(owners >= 0, classes, self.classes))
         self.owners.copy_(owners)
+        alone = torch.arange(len(owners), device=owners.device)
+        self.classes.copy_(torch.where(owners >= 0, classes, alone))
 
     def forward(
         self,

@@ -5,7 +5,15 @@ import json
 from pathlib import Path
 
 import pytest
-from fairseq_commands import different, every_worker_saves, load, start_workers, status, statuses
+from fairseq_commands import (
+    different,
+    every_worker_saves,
+    load,
+    start_workers,
+    status,
+    statuses,
+    with_autocast,
+)
 from prepare_scripts import runner
 
 from compgen_cli import sememes
@@ -54,6 +62,11 @@ def run(flags: list[object], tmp_path_factory: pytest.TempPathFactory) -> Path:
     save = ["--save-dir", folder, "--max-epoch", 2]
     assert status("train", *flags, *best, *save, "--log-file", folder / "log") == 0
     return folder
+
+
+def test_it_trains_under_autocast(flags: list[object], tmp_path: Path) -> None:
+    amp = ["--amp", "--user-dir", with_autocast(tmp_path), "--save-dir", tmp_path]
+    assert status("train", *flags, *amp, "--max-update", 2, "--disable-validation") == 0
 
 
 def logged(path: Path, what: str) -> list[dict[str, str]]:

@@ -11,16 +11,31 @@ from instant import instant
 import compgen_fairseq  # noqa: F401 (checkpoints load with it)
 
 
+def user_dir(folder: Path, *lines: str) -> Path:
+    """A user directory below a folder: the plugin, and these lines of Python."""
+    path = folder / "changed_plugin"
+    path.mkdir()
+    (path / "__init__.py").write_text("\n".join(["import compgen_fairseq", *lines]))
+    return path
+
+
 def every_worker_saves(folder: Path) -> Path:
-    """A user directory below a folder with which every worker saves, not the first one alone."""
-    user_dir = folder / "every_worker_saves"
-    user_dir.mkdir()
-    (user_dir / "__init__.py").write_text(
-        "from fairseq.trainer import Trainer\n"
-        "import compgen_fairseq\n"
-        "Trainer.should_save_checkpoint_on_current_rank = property(lambda self: True)\n"
+    """A user directory with which every worker saves, not the first one alone."""
+    return user_dir(
+        folder,
+        "from fairseq.trainer import Trainer",
+        "Trainer.should_save_checkpoint_on_current_rank = property(lambda self: True)",
     )
-    return user_dir
+
+
+def with_autocast(folder: Path) -> Path:
+    """A user directory with which ``--amp`` has an effect: fairseq's autocast is CUDA's, which does
+    nothing on a CPU; the CPU's, in bfloat16, takes its place."""
+    return user_dir(
+        folder,
+        "import functools, torch",
+        'torch.cuda.amp.autocast = functools.partial(torch.autocast, "cpu", torch.bfloat16)',
+    )
 
 
 def start(module: str, *flags: object) -> subprocess.Popen[bytes]:
