@@ -99,8 +99,13 @@ class SQEncoder(FairseqEncoder):
                 causal = causal_mask(x.size(1), x) + mask
                 stack.predict_codes(side, context, causal, next_keep, following)
                 side.marginal = stack.counted(keep)
-        outputs = {"memory": streams, "memory_mask": mask, "words": x, "tokens": src_tokens}
-        return {**outputs, "side": side}
+        return {
+            "memory": streams,
+            "memory_mask": mask,
+            "words": x,
+            "tokens": src_tokens,
+            "side": side,
+        }
 
     def reorder_encoder_out(self, encoder_out: dict[str, Any], new_order: Tensor) -> dict[str, Any]:
         """Select sentences by ``new_order``, ``(new_batch,)``."""

@@ -26,7 +26,7 @@ from torch import Tensor
 
 from compgen.ranges import AT_LEAST_1, RATE, check, ranges
 from compgen_fairseq.models.known_dictionary import know_dictionaries
-from compgen_fairseq.modules.class_meanings import class_means
+from compgen_fairseq.modules.class_meanings import class_means, owned_classes
 from compgen_fairseq.modules.dropout import apply_dropout
 from compgen_fairseq.modules.masks import padding_mask
 from compgen_fairseq.modules.syntactic_decoder import SyntacticDecoder
@@ -276,8 +276,7 @@ class SyntacticAttentionDecoder(FairseqIncrementalDecoder):
         """``(types, ...)`` -> the same, with its mean for each class of target words that has an
         owner."""
         assert self.classes is not None and self.owners is not None
-        types = torch.arange(len(x), device=x.device)
-        return class_means(x, torch.where(self.owners >= 0, self.classes, types), 0)
+        return class_means(x, owned_classes(self.classes, self.owners), 0)
 
     def _start_after_padding(self, weights: Tensor, prev_output_tokens: Tensor) -> Tensor:
         """Move each target's first step, ``(batch, len, ...)``, behind padding on its left."""

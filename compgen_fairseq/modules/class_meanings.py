@@ -25,6 +25,11 @@ def class_means(x: Tensor, classes: Tensor, dim: int) -> Tensor:
     return (sums / counts.view(shape)).index_select(dim, classes)
 
 
+def owned_classes(classes: Tensor, owners: Tensor) -> Tensor:
+    """The class of each target type, as one of its members; a type without an owner is alone."""
+    return torch.where(owners >= 0, classes, torch.arange(len(owners), device=owners.device))
+
+
 class ClassMeanings(nn.Module):
     """The last word on which of its class a target word is.
 
@@ -39,9 +44,7 @@ class ClassMeanings(nn.Module):
     """
 
     kinds: Tensor  # (source types,): the class of each source type
-    classes: (
-        Tensor  # (target types,): a member of each target type's class; itself without an owner
-    )
+    classes: Tensor  # (target types,): a member of each target type's owned class
     owners: Tensor  # (target types,): the class of source types that exchanges that class, or -1
 
     def __init__(self, dim: int, source_types: int, target_types: int):
@@ -56,8 +59,7 @@ class ClassMeanings(nn.Module):
         """Say which words are exchanged, as tasks/word_classes.py finds it."""
         self.kinds.copy_(kinds)
         self.owners.copy_(owners)
-        alone = torch.arange(len(owners), device=owners.device)
-        self.classes.copy_(torch.where(owners >= 0, classes, alone))
+        self.classes.copy_(owned_classes(classes, owners))
 
     def forward(
         self,

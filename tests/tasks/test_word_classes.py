@@ -64,7 +64,7 @@ def test_brown_classes_are_as_many_as_asked_for():
 
 
 def test_classes_that_are_more_than_the_codes_are_merged(caplog):
-    """ "around" and "opposite" fail the test, but stand between the same classes."""
+    """The words "around" and "opposite" fail the test, but stand between the same classes."""
     train = {f"{pair.command} = {pair.actions}" for pair in scan.RULES["around_right"]().train}
     dataset, dictionaries = corpus(sorted(pair for pair in train if pair.index("=") < 29))
     with caplog.at_level("INFO"):
