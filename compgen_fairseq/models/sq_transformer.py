@@ -25,7 +25,7 @@ from compgen_fairseq.models.sq_stack import StreamStack, build_embedding, next_p
 from compgen_fairseq.modules.class_meanings import ClassMeanings
 from compgen_fairseq.modules.code_predictor import draw_positions
 from compgen_fairseq.modules.masks import causal_mask, padding_mask
-from compgen_fairseq.modules.structural_outputs import SideOutputs, StructuralOutputs
+from compgen_fairseq.modules.structural_outputs import StructuralOutputs
 from compgen_fairseq.options import register_preset, take
 
 logger = logging.getLogger(__name__)
@@ -56,7 +56,8 @@ class SQEncoder(FairseqEncoder):
         Returns:
             ``memory``: the last layer's streams ``(streams, batch, src_len, dim)``;
             ``memory_mask``: ``(batch, 1, 1, src_len)``; ``words``: the embeddings ``(batch,
-            src_len, dim)``; ``tokens``: the source; ``side``: :class:`SideOutputs` or None.
+            src_len, dim)``; ``tokens``: the source; ``side``: what :meth:`StreamStack.describe`
+            returns, or None.
         """
         stack = self.stack
         keep = src_tokens.ne(stack.pad)
@@ -77,17 +78,7 @@ class SQEncoder(FairseqEncoder):
             following = torch.arange(1, keep.size(1) + 1, device=keep.device)
             following = following.clamp(max=keep.size(1) - 1).expand(keep.shape)
             next_keep = keep & F.pad(keep, (0, 1))[:, 1:]
-            side = SideOutputs(
-                embeddings=x,
-                keep=keep,
-                codes=quantized.codes,
-                vectors=quantized.raw,
-                posterior=quantized.logits,
-                codebook=quantized.codebook,
-                next_codes=quantized.codes.gather(1, following),
-                next_keep=next_keep,
-                layers=layers,
-            )
+            side = stack.describe(x, keep, quantized, following, next_keep, layers)
             if stack.masks:
                 context = quantized.raw if stack.mmi == "brown" else x
                 masked = draw_positions(keep & src_tokens.ne(stack.eos))
@@ -131,6 +122,8 @@ class SQDecoder(FairseqIncrementalDecoder):
         left_pad: whether ``prev_output_tokens`` may be padded on the left (``--left-pad-target``).
     """
 
+    _CACHES = "sq_transformer.caches"  # each layer's keys and values, in the incremental state
+
     def __init__(
         self,
         cfg: SQTransformerConfig,
@@ -155,7 +148,7 @@ class SQDecoder(FairseqIncrementalDecoder):
         self,
         prev_output_tokens: Tensor,
         encoder_out: dict[str, Any] | None = None,
-        incremental_state: dict[str, dict[str, Tensor | None]] | None = None,
+        incremental_state: dict[str, Any] | None = None,
         structural: bool = False,
         features_only: bool = False,
         need_attention: bool = False,
@@ -180,9 +173,10 @@ class SQDecoder(FairseqIncrementalDecoder):
         """
         assert encoder_out is not None
         stack = self.stack
-        tokens, mask, caches = prev_output_tokens, None, self._caches(incremental_state)
-        if caches is not None:
+        tokens, mask, caches = prev_output_tokens, None, None
+        if incremental_state is not None:
             tokens = tokens[:, -1:]
+            caches = incremental_state.setdefault(self._CACHES, [{} for _ in stack.layers])
         embedded = stack.embed(tokens)
         keep = tokens.ne(stack.pad)
         if caches is None:
@@ -209,23 +203,12 @@ class SQDecoder(FairseqIncrementalDecoder):
                 need_attention and i + 1 == len(stack.layers),
             )
             layers.append(streams)
-        self._save(incremental_state, caches)
         side = None
         if structural and stack.quantizer is not None:
             x = stack.drop(embedded)  # a third draw, for the terms of the targets' codes
             quantized = stack.quantizer.quantize(x, tokens)
             following = next_positions(keep)
-            side = SideOutputs(
-                embeddings=x,
-                keep=keep,
-                codes=quantized.codes,
-                vectors=quantized.raw,
-                posterior=quantized.logits,
-                codebook=quantized.codebook,
-                next_codes=quantized.codes.gather(1, following),
-                next_keep=keep,
-                layers=layers,
-            )
+            side = stack.describe(x, keep, quantized, following, keep, layers)
             if stack.predictor is not None:
                 context = quantized.vectors if stack.mmi == "brown" else x
                 causal = causal_mask(tokens.size(1), x) + padding_mask(keep, x.dtype)
@@ -251,45 +234,19 @@ class SQDecoder(FairseqIncrementalDecoder):
         """``(..., dim)`` -> ``(..., vocabulary)``, without ``--class-meanings own``."""
         return self.output(features)
 
-    _STATE = "sq_transformer.caches"
-
-    def _caches(self, incremental_state) -> list[dict[str, Tensor]] | None:
-        if incremental_state is None:
-            return None
-        saved = incremental_state.get(self._STATE, {})
-        caches: list[dict[str, Tensor]] = [{} for _ in self.stack.layers]
-        for name, tensor in saved.items():
-            layer, key = name.split(".")
-            caches[int(layer)][key] = tensor
-        return caches
-
-    def _save(self, incremental_state, caches) -> None:
-        if caches is not None:
-            incremental_state[self._STATE] = {
-                f"{i}.{key}": tensor
-                for i, cache in enumerate(caches)
-                for key, tensor in cache.items()
-            }
-
-    def reorder_incremental_state(self, incremental_state, new_order: Tensor) -> None:
+    def reorder_incremental_state(
+        self, incremental_state: dict[str, Any], new_order: Tensor
+    ) -> None:
         """Follow the beams. A sentence's beams share the encoder's keys and values, so those move
         only when sentences leave the batch."""
-        saved = incremental_state.get(self._STATE)
-        if saved is None:
-            return
-        copies = {}
-        for name, tensor in saved.items():
-            batch = saved[name.split(".")[0] + ".key"].size(0)
-            if ".memory_" in name:
-                factor = tensor.size(0) // batch
-                if new_order.numel() == batch:
-                    copies[name] = tensor
-                    continue
-                parts = tensor.view(factor, batch, *tensor.shape[1:])
-                copies[name] = parts.index_select(1, new_order).flatten(0, 1)
-            else:
-                copies[name] = tensor.index_select(0, new_order)
-        incremental_state[self._STATE] = copies
+        for cache in incremental_state.get(self._CACHES, []):
+            batch = cache["key"].size(0)
+            for name, x in cache.items():
+                if not name.startswith("memory_"):
+                    cache[name] = x.index_select(0, new_order)
+                elif len(new_order) != batch:
+                    parts = x.unflatten(0, (-1, batch))  # the streams, one after the other
+                    cache[name] = parts.index_select(1, new_order).flatten(0, 1)
 
     def max_positions(self) -> int:
         return self.longest

@@ -1,59 +1,16 @@
 """Systematic attention, equal ways to decode, and no trace of padding or neighbours."""
 
-import argparse
-from types import SimpleNamespace
-
 import pytest
 import torch
-from fairseq import options
 from fairseq.data.data_utils import collate_tokens
-from fairseq.models import ARCH_CONFIG_REGISTRY
 from fairseq.sequence_generator import SequenceGenerator
-from random_batches import EOS, LENGTHS, PAD, TASK, batch, dictionary
+from random_batches import EOS, LENGTHS, PAD, TASK, batch
+from sq_models import build, every_variant
 
 import compgen_fairseq  # noqa: F401
-from compgen_fairseq.models.sq_config import PRESETS, SQTransformerConfig
-from compgen_fairseq.models.sq_transformer import SQTransformerModel
 from compgen_fairseq.modules.structural_outputs import SideOutputs
 from compgen_fairseq.modules.systematic_attention import SystematicAttention
 from compgen_fairseq.modules.vector_quantizer import VectorQuantizer
-
-SIZES = {
-    **{f"{side}_layers": 2 for side in ("encoder", "decoder")},
-    **{f"{side}_predictor_layers": 1 for side in ("encoder", "decoder")},
-    **{f"{side}_attention_heads": 2 for side in ("encoder", "decoder")},
-    "encoder_embed_dim": 16,
-    "encoder_ffn_embed_dim": 12,
-    "decoder_ffn_embed_dim": 10,
-    "dropout": 0.0,
-    "source_codes": 5,
-    "target_codes": 4,
-}
-VARIANTS = {
-    "sal": {"attention": "sal"},
-    "sal-paper": {"attention": "sal", "sal_cross_attention": "paper"},
-    "srl": {"attention": "srl"},
-    "plain": {"attention": "plain"},
-    "meanings": {"attention": "sal", "code_classes": "substitution", "class_meanings": "own"},
-}
-every_variant = pytest.mark.parametrize("variant", VARIANTS)
-
-
-def build(variant="sal", task=TASK, **changed) -> SQTransformerModel:
-    """A small model whose every parameter is random, norms, biases and padding included."""
-    torch.manual_seed(1)
-    cfg = SQTransformerConfig(**{**SIZES, **VARIANTS.get(variant, {}), **changed})
-    model = SQTransformerModel.build_model(cfg, task)
-    for parameter in model.parameters():
-        parameter.data += 0.2 * torch.randn_like(parameter)
-    if variant == "meanings":
-        source, target = (
-            torch.arange(len(d)) for d in (task.source_dictionary, task.target_dictionary)
-        )
-        kinds, classes = source % 7, torch.where(target > 3, 4 + target % 3, target)
-        owners = torch.where(classes == 4, 5, torch.where(classes == 5, 6, -1))
-        model.assign_classes(source % 5, target % 4, kinds, classes, owners)
-    return model.eval()
 
 
 def alone(sample: dict, row: int) -> dict[str, torch.Tensor]:
@@ -412,112 +369,3 @@ def test_half_precision_keeps_codes_and_logits_of_codes_in_float32(variant, dtyp
         for part in (side.posterior, side.prior, side.predicted, side.codebook):
             assert part.dtype == torch.float32 and part.isfinite().all()
         assert side.layers[-1].dtype == dtype and side.layers[-1].isfinite().all()
-
-
-# --- options ---
-
-
-@pytest.mark.parametrize(
-    "chosen, message",
-    [
-        ({"attention": "sal", "quantizer": "none"}, "--attention sal needs codes"),
-        ({"attention": "srl", "quantizer": "none"}, "--attention srl needs codes"),
-        ({"quantizer": "sovq", "mmi": "none"}, "--quantizer sovq needs an MMI term"),
-        ({"quantizer": "vq", "mmi": "brown"}, "--mmi brown needs --quantizer sovq, not vq"),
-        ({"attention": "plain", "mmi": "tokens"}, "--mmi tokens needs --quantizer sovq, not none"),
-        ({"attention": "plain", "code_classes": "brown"}, "--code-classes brown needs codes"),
-        ({"attention": "sal", "class_meanings": "own"}, "--class-meanings own goes with"),
-        ({**VARIANTS["meanings"], "attention": "srl"}, "--class-meanings own goes with"),
-    ],
-)
-def test_impossible_combinations_are_refused(chosen, message):
-    with pytest.raises(ValueError, match=message):
-        build(**{"variant": "none", **chosen})
-
-
-@pytest.mark.parametrize(
-    "chosen, resolved",
-    [
-        ({"attention": "sal"}, ("sovq", "brown", 0.999, True)),
-        ({"attention": "srl"}, ("sovq", "brown", 1.0, False)),
-        ({"attention": "plain"}, ("none", "none", None, None)),
-        ({"attention": "sal", "quantizer": "vq"}, ("vq", "none", 0.999, True)),
-        ({"attention": "plain", "quantizer": "sovq"}, ("sovq", "brown", 1.0, False)),
-        ({"attention": "sal", "mmi": "tokens"}, ("sovq", "tokens", 0.999, True)),
-    ],
-)
-def test_what_follows_from_the_attention(chosen, resolved):
-    model = build("none", **chosen)
-    quantizer = model.encoder.stack.quantizer
-    found = [None, None]
-    if quantizer is not None:
-        found = [quantizer.ema_decay, quantizer.straight_through]
-    assert (model.cfg.quantizer, model.cfg.mmi, *found) == resolved
-
-
-SEMANTIC_PARSING = (3, 256, 512, 4)
-TRANSLATION = (6, 512, 1024, 8)
-
-
-@pytest.mark.parametrize(
-    "arch, sizes, predictors, codes, attention",
-    [
-        ("sq_transformer_scan", SEMANTIC_PARSING, (3, 2), (6, 4), "sal"),
-        ("sq_transformer_cogs", SEMANTIC_PARSING, (3, 2), (32, 16), "srl"),
-        ("sq_transformer", TRANSLATION, (3, 6), (64, 32), "srl"),
-        ("sq_transformer_cognition", TRANSLATION, (3, 6), (64, 32), "srl"),
-        ("sq_transformer_iwslt_de_en", (6, 512, 1024, 4), (3, 6), (16, 16), "srl"),
-        ("sq_transformer_wmt_en_de", TRANSLATION, (3, 6), (16, 16), "srl"),
-        ("sq_transformer_wmt_en_fr", TRANSLATION, (3, 6), (16, 16), "srl"),
-    ],
-)
-def test_presets_have_the_papers_sizes(arch, sizes, predictors, codes, attention):
-    args = argparse.Namespace()
-    ARCH_CONFIG_REGISTRY[arch](args)
-    with torch.device("meta"):
-        model = SQTransformerModel.build_model(args, TASK)
-    layers, dim, ffn, heads = sizes
-    stacks = model.encoder.stack, model.decoder.stack
-    for stack, predictor_layers, num_codes in zip(stacks, predictors, codes, strict=True):
-        assert len(stack.layers) == layers
-        assert stack.embedding.weight.size(1) == dim
-        for layer in stack.layers:
-            assert layer.ffn.widths == [ffn, ffn]
-            assert layer.self_attn.heads == heads
-            assert layer.self_attn.relative.max_distance == 20
-        assert stack.quantizer.codebook().shape == (num_codes, dim)
-        assert len(stack.predictor.layers) == predictor_layers
-    assert model.cfg.attention == attention
-    assert model.cfg.loss_recipe == {SEMANTIC_PARSING: arch[15:]}.get(sizes, "cognition")
-    assert model.decoder.output.weight is model.decoder.stack.embedding.weight
-
-
-def test_every_preset_is_tested():
-    (mark,) = test_presets_have_the_papers_sizes.pytestmark
-    assert {case[0] for case in mark.args[1]} - {"sq_transformer"} == PRESETS.keys()
-
-
-def test_sharing_embeddings():
-    shared = SimpleNamespace(source_dictionary=dictionary(9), target_dictionary=dictionary(9))
-    model = build(task=shared, share_all_embeddings=True)
-    assert model.encoder.stack.embedding is model.decoder.stack.embedding
-    with pytest.raises(ValueError, match="--joined-dictionary"):
-        build(share_all_embeddings=True)
-
-
-@pytest.mark.parametrize("flags", [[], ["--share-decoder-input-output-embed"]])
-def test_the_flag_that_ties_embeddings_does_not_untie_them(flags):
-    parser = options.get_training_parser()
-    args = options.parse_args_and_arch(parser, ["data", "--arch", "sq_transformer_scan", *flags])
-    model = SQTransformerModel.build_model(args, TASK)
-    assert model.decoder.output.weight is model.decoder.stack.embedding.weight
-
-
-def test_the_warning_about_another_criterion_comes_once(caplog):
-    inputs = batch(LENGTHS)["net_input"]
-    for variant, expected in (("sal", 1), ("plain", 0)):
-        caplog.clear()
-        model = build(variant).train()
-        for _ in range(3):
-            model(**inputs)
-        assert caplog.text.count("none of the structural terms") == expected
