@@ -8,22 +8,25 @@ import time
 import tomllib
 
 import pytest
+from instant import instant
 from recipes import EXAMPLES, TINY, prepared
 
 FLAGS = " ".join((*TINY, "--validate-interval-updates=5", "--save-interval-updates=5"))
 QUICK = "UPDATES=10"
 
 
-def tables(out, *args, status=0, **kwargs):
-    done = subprocess.run(
-        [sys.executable, str(EXAMPLES / "tables.py"), str(out), *map(str, args)],
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
-        text=True,
-        **kwargs,
-    )
-    assert done.returncode == status, done.stdout
-    return done.stdout
+def begin(python, out, *args):
+    """Call tables.py with this Python, which is also that of the runs."""
+    words = [python, str(EXAMPLES / "tables.py"), str(out), *map(str, args)]
+    return subprocess.Popen(words, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+
+
+def tables(out, *args, status=0):
+    """What tables.py prints, in a Python that starts at once."""
+    called = begin(f"{instant()}/python", out, *args)
+    said, _ = called.communicate()
+    assert called.returncode == status, said
+    return said
 
 
 @pytest.fixture(scope="module")
@@ -38,11 +41,6 @@ def file(tmp_path, *lines):
     path = tmp_path / "runs.txt"
     path.write_text("data tiny scan\n" + "".join(f"{line}\n" for line in lines))
     return path
-
-
-def begin(out, *args):
-    words = [sys.executable, str(EXAMPLES / "tables.py"), str(out), *map(str, args)]
-    return subprocess.Popen(words, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
 
 
 def wait_for(path, seconds=600):
@@ -60,7 +58,8 @@ def test_a_queue_is_worked_off_and_recorded(out, tmp_path):
         f"run 0 tiny/other plain 1 {QUICK} {FLAGS}",
     )
     results = tmp_path / "results"
-    queue = begin(out, "tiny/a", "--file", runs, "--results", results, "--jobs", 2)
+    python = f"{instant()}/python"
+    queue = begin(python, out, "tiny/a", "--file", runs, "--results", results, "--jobs", 2)
     wait_for(out / "tiny/a/mine.3/train.log")
     with runs.open("a") as more:
         more.write(f"run 3 tiny/a plain 1 {QUICK} {FLAGS}\n")
@@ -81,16 +80,16 @@ def test_a_queue_is_worked_off_and_recorded(out, tmp_path):
 
 
 def test_a_queue_that_is_ended_or_killed_is_called_again(out, tmp_path):
-    args = ("killed", "--file", file(tmp_path, f"run 1 tiny/killed plain 1 UPDATES=100 {FLAGS}"))
+    args = ("killed", "--file", file(tmp_path, f"run 1 tiny/killed plain 1 UPDATES=50 {FLAGS}"))
     save = out / "tiny/killed/plain.1"
 
-    queue = begin(out, *args)
+    queue = begin(sys.executable, out, *args)
     wait_for(save / "checkpoint_last.pt")
     queue.send_signal(signal.SIGTERM)
     assert queue.wait(60) == 128 + signal.SIGTERM
     assert "1 waiting" in tables(out, "--status", *args)  # its training has ended with it
     (save / "train.out").unlink()
-    queue = begin(out, *args)
+    queue = begin(sys.executable, out, *args)
     wait_for(save / "train.out")
     queue.kill()
     queue.wait(60)
@@ -98,7 +97,7 @@ def test_a_queue_that_is_ended_or_killed_is_called_again(out, tmp_path):
 
     assert "starts" not in tables(out, *args)  # but is waited for
     result = json.loads((save / "RESULT.json").read_text())
-    assert (result["updates"], result["sessions"]) == (100, 2)
+    assert (result["updates"], result["sessions"]) == (50, 2)
     assert "Loaded checkpoint" in (save / "train.out").read_text()
 
 
