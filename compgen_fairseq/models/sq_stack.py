@@ -13,7 +13,6 @@ from compgen_fairseq.modules.dropout import apply_dropout
 from compgen_fairseq.modules.structural_outputs import SideOutputs
 from compgen_fairseq.modules.transformer_layer import StreamLayer
 from compgen_fairseq.modules.vector_quantizer import (
-    Quantized,
     VectorQuantizer,
     code_logits,
     first_argmax,
@@ -112,37 +111,6 @@ class StreamStack(nn.Module):
     def needs_codes(self, structural: bool) -> bool:
         """Whether this pass runs the code stream: SAL always, SRL while training its terms."""
         return self.attention == "sal" or (self.attention == "srl" and structural)
-
-    def describe(
-        self,
-        x: Tensor,
-        keep: Tensor,
-        quantized: Quantized,
-        following: Tensor,
-        next_keep: Tensor,
-        layers: list[Tensor],
-    ) -> SideOutputs:
-        """What the structural terms read of this side, as yet without p(z|context).
-
-        Args:
-            x: the embeddings that were quantized, ``(batch, len, dim)``.
-            keep: which positions are no padding, ``(batch, len)``.
-            quantized: their codes.
-            following: the index of the token that follows each position, ``(batch, len)``.
-            next_keep: which positions one follows, ``(batch, len)``.
-            layers: the layers' outputs.
-        """
-        return SideOutputs(
-            embeddings=x,
-            keep=keep,
-            codes=quantized.codes,
-            vectors=quantized.raw,
-            posterior=quantized.logits,
-            codebook=quantized.codebook,
-            next_codes=quantized.codes.gather(1, following),
-            next_keep=next_keep,
-            layers=layers,
-        )
 
     def counted(self, keep: Tensor, masked: Tensor | None = None) -> Tensor | None:
         """The tokens whose q(z|x) are averaged for H(Z), ``(batch, len)``; None for all of them.

@@ -25,7 +25,7 @@ from compgen_fairseq.models.sq_stack import StreamStack, build_embedding, next_p
 from compgen_fairseq.modules.class_meanings import ClassMeanings
 from compgen_fairseq.modules.code_predictor import draw_positions
 from compgen_fairseq.modules.masks import causal_mask, padding_mask
-from compgen_fairseq.modules.structural_outputs import StructuralOutputs
+from compgen_fairseq.modules.structural_outputs import SideOutputs, StructuralOutputs
 from compgen_fairseq.options import register_preset, take
 
 logger = logging.getLogger(__name__)
@@ -56,8 +56,7 @@ class SQEncoder(FairseqEncoder):
         Returns:
             ``memory``: the last layer's streams ``(streams, batch, src_len, dim)``;
             ``memory_mask``: ``(batch, 1, 1, src_len)``; ``words``: the embeddings ``(batch,
-            src_len, dim)``; ``tokens``: the source; ``side``: what :meth:`StreamStack.describe`
-            returns, or None.
+            src_len, dim)``; ``tokens``: the source; ``side``: :class:`SideOutputs` or None.
         """
         stack = self.stack
         keep = src_tokens.ne(stack.pad)
@@ -78,7 +77,7 @@ class SQEncoder(FairseqEncoder):
             following = torch.arange(1, keep.size(1) + 1, device=keep.device)
             following = following.clamp(max=keep.size(1) - 1).expand(keep.shape)
             next_keep = keep & F.pad(keep, (0, 1))[:, 1:]
-            side = stack.describe(x, keep, quantized, following, next_keep, layers)
+            side = SideOutputs.of(x, keep, quantized, following, next_keep, layers)
             if stack.masks:
                 context = quantized.raw if stack.mmi == "brown" else x
                 masked = draw_positions(keep & src_tokens.ne(stack.eos))
@@ -208,7 +207,7 @@ class SQDecoder(FairseqIncrementalDecoder):
             x = stack.drop(embedded)  # a third draw, for the terms of the targets' codes
             quantized = stack.quantizer.quantize(x, tokens)
             following = next_positions(keep)
-            side = stack.describe(x, keep, quantized, following, keep, layers)
+            side = SideOutputs.of(x, keep, quantized, following, keep, layers)
             if stack.predictor is not None:
                 context = quantized.vectors if stack.mmi == "brown" else x
                 causal = causal_mask(tokens.size(1), x) + padding_mask(keep, x.dtype)
