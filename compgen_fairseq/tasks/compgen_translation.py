@@ -1,4 +1,4 @@
-"""fairseq's translation task with more scores in validation and repeated pairs spread out."""
+"""fairseq's translation task with more scores in validation and other training batches."""
 
 import functools
 import logging
@@ -24,7 +24,7 @@ from compgen_fairseq import flags
 from compgen_fairseq.contracts import TakesClasses
 from compgen_fairseq.options import option
 from compgen_fairseq.tasks import eval_cter, prototype_hook
-from compgen_fairseq.tasks.spread import SpreadRepeatsDataset
+from compgen_fairseq.tasks.batches import MixedLengthsDataset, SpreadRepeatsDataset
 from compgen_fairseq.tasks.word_classes import FINDERS
 
 logger = logging.getLogger(__name__)
@@ -62,11 +62,12 @@ class CompgenTranslationConfig(prototype_hook.PrototypeTaskConfig, TranslationCo
         "generation options for CTER as a JSON string; with the same as "
         "--eval-exact-match-args sentences are decoded once for both",
     )
-    repeated_pairs: ChoiceEnum(["together", "spread"]) = option(  # type: ignore[valid-type]
-        "together",
-        "where the copies of repeated training pairs go: 'together' keeps fairseq's "
-        "length order, in which they fill whole batches; 'spread' deals them evenly over all "
-        "batches of an epoch",
+    train_batches: ChoiceEnum(["sorted", "spread", "mixed"]) = option(  # type: ignore[valid-type]
+        "sorted",
+        "which training pairs make a batch: 'sorted', of one length, as in fairseq, copies of a "
+        "pair side by side; 'spread', the same with the copies dealt evenly over an epoch; "
+        "'mixed', of any length, drawn anew each epoch. --max-tokens counts padding: 'mixed' "
+        "needs about twice as many for batches of the same size",
     )
 
 
@@ -110,8 +111,11 @@ class CompgenTranslationTask(prototype_hook.PrototypeStages, TranslationTask):
                 f"{self.cfg.data} has no subset {split!r} of {pair}: fairseq-preprocess makes one "
                 "of the text it is given"
             ) from None
-        if self.cfg.repeated_pairs == "spread" and split == self.cfg.train_subset:
-            self.datasets[split] = SpreadRepeatsDataset(self.datasets[split])
+        if split == self.cfg.train_subset:
+            if self.cfg.train_batches == "mixed":
+                self.datasets[split] = MixedLengthsDataset(self.datasets[split])
+            elif self.cfg.train_batches == "spread":
+                self.datasets[split] = SpreadRepeatsDataset(self.datasets[split])
         if self.cfg.eval_cter and split != self.cfg.train_subset:
             self._add_compounds(split)
 

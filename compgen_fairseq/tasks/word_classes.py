@@ -10,7 +10,7 @@ from torch import Tensor
 
 from compgen_fairseq.clustering.brown import bigram_counts, brown_classes
 from compgen_fairseq.clustering.substitution import substitution_classes
-from compgen_fairseq.tasks.spread import pair_ids
+from compgen_fairseq.tasks.batches import pair_ids
 
 logger = logging.getLogger(__name__)
 

@@ -68,7 +68,7 @@ def test_the_record_of_a_training(tiny_model, make):
     expected = {
         **{"optimization.max_epoch": 8, "optimization.lr": [0.01], "dataset.max_tokens": 200},
         **{
-            "task.repeated_pairs": "spread",
+            "task.train_batches": "spread",
             "model._name": "transformer",
             "optimizer._name": "adam",
         },

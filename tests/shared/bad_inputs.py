@@ -162,7 +162,7 @@ COMBINATIONS = {
     f"--eval-exact-match-args {'[' * 5000}": ("--eval-exact-match-args", "JSON"),
     '--eval-cter-args {"max_len_b":-1}': ("--eval-cter-args", "max-len-b"),
     '--eval-bleu-args {"beams":1}': ("--eval-bleu-args", "beams"),
-    "--repeated-pairs apart": ("--repeated-pairs",),
+    "--train-batches apart": ("--train-batches",),
     "--prototype-restart": ("--prototype-restart", "--arch proto_transformer"),
     "--prototypes one-pass": ("--prototypes",),
     "--no-such-flag": ("--no-such-flag",),

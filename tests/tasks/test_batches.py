@@ -4,11 +4,15 @@ import numpy as np
 import pytest
 import torch
 
+from compgen_fairseq.tasks.batches import (
+    MixedLengthsDataset,
+    SpreadRepeatsDataset,
+    spread_repeats,
+)
 from compgen_fairseq.tasks.compgen_translation import (
     CompgenTranslationConfig,
     CompgenTranslationTask,
 )
-from compgen_fairseq.tasks.spread import SpreadRepeatsDataset, spread_repeats
 
 
 def corpus(n_plain=3000, kinds=12, copies=50, seed=0):
@@ -76,19 +80,35 @@ def load(data, part="train", **options):
 
 def test_batches_of_the_real_data_set(tiny_data):
     made = {}
-    for where in ("together", "spread"):
-        task, dataset = load(tiny_data, repeated_pairs=where)
+    for where in ("sorted", "spread"):
+        task, dataset = load(tiny_data, train_batches=where)
         limits = {"max_tokens": 100, "required_batch_size_multiple": 8}
         made[where] = task.get_batch_iterator(dataset, seed=3, **limits).frozen_batches
         assert sorted(np.concatenate(made[where])) == list(range(285))
         assert max(len(b) * dataset.num_tokens_vec(b).max() for b in made[where]) <= 100
     copies = {where: [(b >= 203).mean() for b in made[where]] for where in made}  # "dax" and "wif"
-    assert max(copies["together"]) == 1 and min(copies["together"]) == 0
+    assert max(copies["sorted"]) == 1 and min(copies["sorted"]) == 0
     assert max(copies["spread"]) <= 0.6 and min(copies["spread"][:-1]) > 0.1
 
 
+def test_mixed_batches_hold_every_length_and_change_with_the_epoch(tiny_data):
+    task, dataset = load(tiny_data, train_batches="mixed")
+    limits = {"max_tokens": 200, "required_batch_size_multiple": 8, "seed": 3}
+    first, second, again = (
+        task.get_batch_iterator(dataset, epoch=epoch, **limits).frozen_batches
+        for epoch in (1, 2, 1)
+    )
+    for made in (first, second):
+        assert sorted(np.concatenate(made)) == list(range(285))
+        assert max(len(b) * dataset.num_tokens_vec(b).max() for b in made) <= 200
+    assert np.concatenate(first).tolist() == np.concatenate(again).tolist()
+    assert np.concatenate(first).tolist() != np.concatenate(second).tolist()
+    assert all(len(np.unique(dataset.num_tokens_vec(batch))) > 2 for batch in first[:-1])
+    assert not isinstance(load(tiny_data, "valid", train_batches="mixed")[1], MixedLengthsDataset)
+
+
 def test_batches_of_as_many_sentences_get_as_many_copies(tiny_data):
-    task, dataset = load(tiny_data, repeated_pairs="spread")
+    task, dataset = load(tiny_data, train_batches="spread")
     made = task.get_batch_iterator(dataset, max_sentences=16).frozen_batches
     copies = [int((batch >= 203).sum()) for batch in made]  # 80 of 285, and two first occurrences
     assert copies[0] in (6, 7) and set(copies[1:-1]) == {4, 5} and sum(copies) == 82
@@ -105,15 +125,13 @@ def test_data_without_repeats_keeps_fairseqs_batches(tiny_data):
 
 
 def test_only_the_training_set_is_spread(tiny_data):
-    assert isinstance(load(tiny_data, repeated_pairs="spread")[1], SpreadRepeatsDataset)
-    assert not isinstance(
-        load(tiny_data, "valid", repeated_pairs="spread")[1], SpreadRepeatsDataset
-    )
+    assert isinstance(load(tiny_data, train_batches="spread")[1], SpreadRepeatsDataset)
+    assert not isinstance(load(tiny_data, "valid", train_batches="spread")[1], SpreadRepeatsDataset)
     assert not isinstance(load(tiny_data)[1], SpreadRepeatsDataset)
 
 
 def test_the_wrapper_hands_on_what_the_trainer_asks_for(tiny_data):
-    _, dataset = load(tiny_data, repeated_pairs="spread")
+    _, dataset = load(tiny_data, train_batches="spread")
     plain = dataset.dataset
     indices = np.arange(len(plain))
     kept, ignored = dataset.filter_indices_by_size(indices, (4, 4))

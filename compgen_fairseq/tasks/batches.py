@@ -1,4 +1,4 @@
-"""Deals repeated training pairs evenly over the batches of an epoch."""
+"""Other batches than those of one length: repeated pairs dealt evenly, or lengths mixed."""
 
 import functools
 import hashlib
@@ -8,7 +8,39 @@ import numpy as np
 from fairseq.data import BaseWrapperDataset, FairseqDataset, LanguagePairDataset
 
 
-class SpreadRepeatsDataset(BaseWrapperDataset):
+class _Rebatched(BaseWrapperDataset):
+    """A parallel corpus that is put into batches otherwise."""
+
+    def __init__(self, dataset: LanguagePairDataset) -> None:
+        super().__init__(dataset)
+
+    def num_tokens_vec(self, indices: np.ndarray) -> np.ndarray:
+        return self.dataset.num_tokens_vec(indices)
+
+    @property
+    def supports_fetch_outside_dataloader(self) -> bool:
+        return self.dataset.supports_fetch_outside_dataloader
+
+
+class MixedLengthsDataset(_Rebatched):
+    """A parallel corpus whose batches hold sentences of any length, drawn anew each epoch.
+
+    Sorted by length, sentences of one template lie side by side, and a batch says little about the
+    others.  ``--max-tokens`` counts padding, so mixed batches hold about half as many sentences.
+
+    Args:
+        dataset: the parallel corpus to wrap.
+    """
+
+    def ordered_indices(self) -> np.ndarray:
+        return np.random.permutation(len(self))  # seeded by fairseq with seed and epoch
+
+    @property
+    def can_reuse_epoch_itr_across_epochs(self) -> bool:
+        return False
+
+
+class SpreadRepeatsDataset(_Rebatched):
     """A parallel corpus whose repeated pairs are spread over the batches.
 
     Sorted by length, the copies of one sentence pair lie side by side and fill whole batches.
@@ -20,20 +52,10 @@ class SpreadRepeatsDataset(BaseWrapperDataset):
         dataset: the parallel corpus to wrap.
     """
 
-    def __init__(self, dataset: LanguagePairDataset) -> None:
-        super().__init__(dataset)
-
     @functools.cached_property
     def pair_ids(self) -> np.ndarray:
         """Equal numbers for equal source-target pairs, shape ``(len(self),)``."""
         return pair_ids(self.dataset)
-
-    def num_tokens_vec(self, indices: np.ndarray) -> np.ndarray:
-        return self.dataset.num_tokens_vec(indices)
-
-    @property
-    def supports_fetch_outside_dataloader(self) -> bool:
-        return self.dataset.supports_fetch_outside_dataloader
 
     def batch_by_size(
         self,
