@@ -21,7 +21,7 @@ if [[ $SIZE == paper ]]; then # the paper's appendix B.2 and its authors' settin
         --validate-interval-updates 2000 --save-interval-updates 2000
     )
 else # 2 + 2 layers, 128 wide
-    : "${UPDATES:=4000}" "${STAGE1_EPOCHS:=1}"
+    : "${UPDATES:=8000}" "${STAGE1_EPOCHS:=2}"
     sq_size=(--encoder-predictor-layers 1 --decoder-predictor-layers 1)
     transformer_size=()
     rate=3e-3
@@ -30,8 +30,8 @@ else # 2 + 2 layers, 128 wide
         --encoder-layers 2 --decoder-layers 2 --encoder-embed-dim 128
         --encoder-ffn-embed-dim 256 --decoder-ffn-embed-dim 256
         --dropout 0.1 --lr "$rate" --lr-scheduler polynomial_decay --total-num-update "$UPDATES"
-        --warmup-updates 300 --max-tokens 2048
-        --validate-interval-updates 1000 --save-interval-updates 1000
+        --warmup-updates 300 --max-tokens 4096 --train-batches mixed --adam-betas '(0.9,0.999)'
+        --validate-interval-updates 2000 --save-interval-updates 2000
     )
 fi
 common+=(

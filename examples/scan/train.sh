@@ -45,7 +45,7 @@ else # 2 + 2 layers, 64 wide
         --encoder-layers 2 --decoder-layers 2 --encoder-embed-dim 64
         --encoder-ffn-embed-dim 128 --decoder-ffn-embed-dim 128
         --lr 3e-3 --lr-scheduler polynomial_decay --total-num-update "$UPDATES"
-        --warmup-updates 300 --max-tokens 1024 --train-batches spread
+        --warmup-updates 300 --max-tokens 2048 --train-batches mixed
         --validate-interval-updates 500 --save-interval-updates 500
     )
 fi
