@@ -57,15 +57,14 @@ train_sq() {
         srl-vq) method=(--attention srl --quantizer vq) ;;
         sal-tokens) method=(--attention sal --mmi tokens) ;;       # - Brown
         srl-tokens) method=(--attention srl --mmi tokens) ;;
-        sal-longer) method=(--attention sal --entropy-without-one-word) ;;
         sal-brown) method=(--attention sal --code-classes brown) ;;  # beyond the paper
         srl-brown) method=(--attention srl --code-classes brown) ;;
         sal-substitution) method=(--attention sal --code-classes substitution) ;;
         srl-substitution) method=(--attention srl --code-classes substitution) ;;
         *)
             echo "$0: METHOD=$METHOD is none of sq, sal, srl, plain, none, sal-vq, srl-vq," \
-                "sal-tokens, srl-tokens, sal-longer, sal-brown, srl-brown, sal-substitution," \
-                "srl-substitution, $TRANSFORMERS${OTHER_METHODS:+, $OTHER_METHODS}" >&2
+                "sal-tokens, srl-tokens, sal-brown, srl-brown, sal-substitution, srl-substitution," \
+                "$TRANSFORMERS${OTHER_METHODS:+, $OTHER_METHODS}" >&2
             exit 2
             ;;
     esac

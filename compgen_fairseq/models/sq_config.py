@@ -66,11 +66,6 @@ class SQTransformerConfig(FairseqDataclass):
         "share of each training batch's sentences that p(z|context) is trained on, drawn anew for "
         "either side; 1 as published, less is faster (docs/notes/speed.md)",
     )
-    entropy_without_one_word: bool = option(
-        False,
-        "beyond the paper: one-word sentences never count in H(Z) of the MMI objective; as "
-        "published, SAL leaves them out where a batch has no others",
-    )
     sal_cross_attention: ChoiceEnum(["shared", "paper"]) = option(  # type: ignore[valid-type]
         "shared",
         "shared: the code stream queries the encoder's word stream once, for both residuals; "

@@ -49,7 +49,6 @@ class StreamStack(nn.Module):
         self.attention = cfg.attention
         self.mmi = cfg.mmi
         self.predictor_share = cfg.predictor_share
-        self.without_one_word = cfg.entropy_without_one_word
         self.dropout = cfg.dropout
         self.embedding = embedding
         self.scale = math.sqrt(dim)
@@ -119,10 +118,9 @@ class StreamStack(nn.Module):
             keep: which positions are no padding, ``(batch, len)``.
             masked: those whose codes a masked predictor predicts; they alone count.
         """
-        longer = keep.sum(1, keepdim=True) > 2  # than one word and the end
-        if masked is not None:
-            return masked & (longer if self.without_one_word else longer.any())
-        return keep & longer if self.without_one_word else None
+        if masked is None:
+            return None
+        return masked & (keep.sum(1) > 2).any()  # a batch of one-word sentences says nothing
 
     def predict_codes(
         self,

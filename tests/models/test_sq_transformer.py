@@ -238,15 +238,6 @@ def test_one_word_sentences_alone_say_nothing_about_the_entropy_of_codes():
         assert side.marginal.sum() == counted and len(side.prior) == 2
 
 
-@pytest.mark.parametrize("attention", ["sal", "srl"])
-def test_one_word_sentences_may_never_count(attention):
-    model = build(attention, entropy_without_one_word=True).train()
-    sample = batch([(2, 3), (1, 1)])
-    sides = model(**sample["net_input"], structural=True)[1]["structural"]
-    counted = [side.marginal.sum(1).tolist() for side in (sides.source, sides.target)]
-    assert counted == [[1 if attention == "sal" else 3, 0], [4, 0]]
-
-
 @pytest.mark.parametrize("left_pad_source", [True, False])
 def test_srl_predicts_the_next_source_code(left_pad_source):
     """From the codes before it, so not the first one, whatever the padding."""
