@@ -1,11 +1,16 @@
 """What current PyTorch and NumPy need from fairseq: the only place that works around fairseq."""
 
 import argparse
+import atexit
+import contextlib
 import functools
 import inspect
 import logging
 import os
+import queue
 import sys
+import threading
+import time
 import warnings
 from collections.abc import Callable, Iterable
 from pathlib import Path
@@ -21,6 +26,7 @@ logging.getLogger("fairseq.tasks.text_to_speech").setLevel(logging.WARNING)
 from fairseq import checkpoint_utils  # noqa: E402
 from fairseq import options as command_line  # noqa: E402
 from fairseq.data import Dictionary, data_utils  # noqa: E402
+from fairseq.data.iterators import BackgroundConsumer  # noqa: E402
 from fairseq.dataclass import utils as dataclass_utils  # noqa: E402
 from fairseq.distributed import utils as distributed_utils  # noqa: E402
 from fairseq.file_io import PathManager  # noqa: E402
@@ -40,6 +46,7 @@ from compgen.provenance import Record  # noqa: E402
 from compgen_fairseq import files, flags  # noqa: E402
 
 logger = logging.getLogger(__name__)
+SECONDS_FOR_A_BATCH = 5
 
 
 def apply() -> None:
@@ -355,3 +362,19 @@ def quieten() -> None:
     ):
         warnings.filterwarnings("ignore", message=message)
     logging.getLogger("hydra").setLevel(logging.INFO)  # the root logger may be at DEBUG
+
+
+@atexit.register
+def end_prefetching() -> None:
+    """Let fairseq's threads that fetch batches ahead end before Python does.
+
+    Python stops a thread at whatever it is doing; one that is inside PyTorch takes the process with
+    it, and a training that ``--max-update`` ended in the middle of an epoch exits with SIGABRT.
+    """
+    for thread in threading.enumerate():
+        if isinstance(thread, BackgroundConsumer):
+            thread._max_len = 0  # it ends after the batch that it is at
+            give_up = time.monotonic() + SECONDS_FOR_A_BATCH
+            while thread.is_alive() and time.monotonic() < give_up:
+                with contextlib.suppress(queue.Empty):  # it may be waiting for room
+                    thread._queue.get(timeout=0.01)

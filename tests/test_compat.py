@@ -5,6 +5,7 @@ import collections
 import functools
 import json
 import os
+import subprocess
 import sys
 
 import numpy as np
@@ -178,3 +179,27 @@ def test_a_preset_named_in_yaml_is_that_preset():
     again = OmegaConf.create({"model": {"_name": "sq_transformer", "encoder_layers": 2}})
     add_defaults(again)
     assert (again.model.encoder_layers, again.model.encoder_embed_dim) == (2, 512)
+
+
+INTERRUPTED = """
+import torch
+import compgen_fairseq
+from fairseq.data.iterators import BufferedIterator
+
+class Batches:
+    def __len__(self):
+        return 10**6
+
+    def __iter__(self):
+        while True:
+            yield torch.stack([torch.ones(50), torch.zeros(50)])
+
+print(len(next(BufferedIterator({size}, Batches()))))
+"""
+
+
+@pytest.mark.parametrize("size", [10**6, 10], ids=["fetching", "waiting for room"])
+def test_batches_that_are_fetched_ahead_do_not_abort_python_at_its_end(size):
+    program = [sys.executable, "-c", INTERRUPTED.format(size=size)]
+    done = subprocess.run(program, capture_output=True, text=True)
+    assert (done.returncode, done.stdout) == (0, "2\n"), done.stderr
