@@ -3,7 +3,7 @@
 # SCAN AddJump 2x: data from the grammar, training, decoding of the whole test set, a page of results.
 #   [SEED=1] [UPDATES=2200] [DATA_DIR=data-bin] [RUNS_DIR=runs] bash examples/scan/quickstart.sh
 # Batches have half the recipe's tokens: many small updates teach more than few large ones. Five minutes
-# on two cores: SAL 63.1%, plain 14.0%. The whole training, for the table of the README, is
+# on two cores: SAL 83.4%, plain 30.2%. The whole training, for the table of the README, is
 # `python examples/tables.py runs scan-addjump-2x/64-wide`.
 # What is there already is used again; an interrupted training resumes.
 set -euo pipefail
@@ -17,7 +17,7 @@ seed="${SEED:-1}" updates="${UPDATES:-2200}" runs="${RUNS_DIR:-$root/runs}"
 table="scan-addjump-2x/quickstart-$updates" data="${DATA_DIR:-$root/data-bin}"
 
 every=$(((updates + 1) / 2)) # the last checkpoint and one halfway
-flags="--max-tokens 512 --validate-interval-updates $every --save-interval-updates $every"
+flags="--max-tokens 1024 --validate-interval-updates $every --save-interval-updates $every"
 mkdir -p "$runs"
 cat >"$runs/quickstart.txt" <<END
 data scan-addjump-2x scan scan.sh addjump --augment 2
