@@ -11,6 +11,10 @@ here="$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)"
 root="$(cd "$here/../.." && pwd)"
 # shellcheck source=../whole.sh
 source "$here/../whole.sh"
+if [[ $# -gt 0 ]]; then
+    sed -n '2,/^[^#]/s/^# \{0,1\}//p' "$0" >&2
+    exit 2
+fi
 whole 0 SEED
 whole 1 UPDATES
 seed="${SEED:-1}" updates="${UPDATES:-2200}" runs="${RUNS_DIR:-$root/runs}"

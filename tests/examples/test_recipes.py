@@ -155,7 +155,8 @@ def test_no_number_of_the_environment_is_executed_or_out_of_range(name, tmp_path
     assert not mark.exists() and not (tmp_path / "x").exists()
 
 
-def test_the_quickstart_checks_its_numbers(tmp_path):
+def test_the_quickstart_checks_its_arguments(tmp_path):
+    assert "[SEED=1] [UPDATES=2200]" in script("scan/quickstart.sh", "--help", status=2)
     for variable in ("UPDATES", "SEED"):
         value = f"a[$(touch {tmp_path / 'executed'})]"
         out = script("scan/quickstart.sh", status=2, **{variable: value})
