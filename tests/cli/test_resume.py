@@ -125,7 +125,7 @@ def flags(tiny_data, plugin, request):
         own = TRANSLATORS[name]
         if name == "two-pass":
             own = [*own, "--prototype-table", request.getfixturevalue("prototypes")]
-        task = ["--task", "compgen_translation", "--train-batches", "spread"]
+        task = ["--task", "compgen_translation", "--train-batches", "mixed"]
         return [tiny_data, *plugin, *task, *training, *own]
 
     return flags
