@@ -42,6 +42,7 @@ class BidirectionalLSTM(nn.Module):
         self.forwards = nn.LSTM(input_dim, dim, batch_first=True)
         self.backwards = nn.LSTM(input_dim, dim, batch_first=True)
 
+    @torch.autocast("cpu", enabled=False)  # without AVX-512 oneDNN has no LSTM in bfloat16
     def forward(self, x: Tensor, lengths: Tensor) -> Tensor:
         """Read the sentences.
 
