@@ -46,7 +46,7 @@ from compgen.provenance import Record  # noqa: E402
 from compgen_fairseq import files, flags  # noqa: E402
 
 logger = logging.getLogger(__name__)
-SECONDS_FOR_A_BATCH = 5
+SECONDS_FOR_A_BATCH = 5  # how long Python's end waits for a batch that is being fetched
 
 
 def apply() -> None:

@@ -10,20 +10,17 @@
 #            machine without it
 # shellcheck shell=bash
 
-if [[ $# -lt 2 ]]; then
-    sed -n '2,/^[^#]/s/^# \{0,1\}//p' "$0" >&2
-    exit 2
-fi
+root="$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)"
+# shellcheck source=whole.sh
+source "$root/examples/whole.sh"
+if [[ $# -lt 2 ]]; then usage; fi
 data="$1" save="$2"
 shift 2
 more=("$@")
-root="$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)"
 if [[ ! -e $data/PREPARED.json ]]; then
     echo "$0: $data has no PREPARED.json: it is not a prepared folder; see prepare/README.md" >&2
     exit 2
 fi
-# shellcheck source=whole.sh
-source "$root/examples/whole.sh"
 whole 0 SEED
 whole 1 UPDATES STAGE1_EPOCHS EPOCHS BATCH BEAM
 plugin="$root/compgen_fairseq"

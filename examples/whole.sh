@@ -1,5 +1,11 @@
-# What recipes check before they use a number of the environment.
+# What recipes check before they begin: their arguments, and numbers of the environment.
 # shellcheck shell=bash
+
+# usage: ends with the comment that the script begins with.
+usage() {
+    sed -n '2,/^[^#]/s/^# \{0,1\}//p' "$0" >&2
+    exit 2
+}
 
 # whole LEAST NAME...: refuses a variable that is set but is no whole number from LEAST on. Bash
 # takes other text in its arithmetic for an expression, which can run commands.

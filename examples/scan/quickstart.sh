@@ -3,7 +3,7 @@
 # SCAN AddJump 2x: data from the grammar, training, decoding of the whole test set, a page of results.
 #   [SEED=1] [UPDATES=2200] [DATA_DIR=data-bin] [RUNS_DIR=runs] bash examples/scan/quickstart.sh
 # Batches have half the recipe's tokens: many small updates teach more than few large ones. Five minutes
-# on two cores: SAL 80 to 83%, plain 27 to 30%, by machine. The whole training, for the table of the README, is
+# on two cores: SAL 80 to 83%, plain 27 to 30% (two runs with seed 1). The whole trainings:
 # `python examples/tables.py runs scan-addjump-2x/64-wide`.
 # What is there already is used again; an interrupted training resumes.
 set -euo pipefail
@@ -11,10 +11,7 @@ here="$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)"
 root="$(cd "$here/../.." && pwd)"
 # shellcheck source=../whole.sh
 source "$here/../whole.sh"
-if [[ $# -gt 0 ]]; then
-    sed -n '2,/^[^#]/s/^# \{0,1\}//p' "$0" >&2
-    exit 2
-fi
+if [[ $# -gt 0 ]]; then usage; fi
 whole 0 SEED
 whole 1 UPDATES
 seed="${SEED:-1}" updates="${UPDATES:-2200}" runs="${RUNS_DIR:-$root/runs}"

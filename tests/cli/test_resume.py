@@ -146,10 +146,15 @@ def assert_same(folder: Path, other: Path) -> None:
     assert all(torch.equal(moments[i]["exp_avg"], again[i]["exp_avg"]) for i in moments)
 
 
-@pytest.mark.parametrize(("optimizer", "name"), [("fused_adam", "sal"), ("adam", "sal-brown")])
-def test_a_killed_run_ends_with_the_same_parameters(optimizer, name, flags, deadly, tmp_path):
+@pytest.mark.parametrize(
+    ("optimizer", "name", "batches"),
+    [("fused_adam", "sal", "mixed"), ("adam", "sal-brown", "spread")],
+)
+def test_a_killed_run_ends_with_the_same_parameters(
+    optimizer, name, batches, flags, deadly, tmp_path
+):
     """Epochs have 10 updates; the last checkpoint is of update 14, the end comes at update 16."""
-    run = [*flags(name), "--optimizer", optimizer]
+    run = [*flags(name), "--optimizer", optimizer, "--train-batches", batches]
     run += ["--save-dir"]
     assert status("train", *run, tmp_path / "whole") == 0
     assert status("train", *run, tmp_path / "killed", *deadly(16)) == -signal.SIGKILL
