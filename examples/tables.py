@@ -24,7 +24,9 @@ from rows import EXAMPLES, ROOT, Run, TablesError, parse
 PROGRESS = re.compile(r"num_updates=(\d+).*?\bwall=(\d+), time left (\d+) min")
 SECONDS_BETWEEN_LOOKS, SECONDS_BETWEEN_REPORTS = 5, 300
 # What decides a run's outcome is in its line, whatever else the environment has.
-RECIPE_VARIABLES = {"METHOD", "SEED", "SIZE", "UPDATES", "STAGE1_EPOCHS", "SELECT", "BEAM", "PLAIN"}
+RECIPE_VARIABLES = set(
+    "METHOD SEED SIZE UPDATES STAGE1_EPOCHS SELECT BEAM PLAIN RESTARTS RESTART_UPDATES".split()
+)
 STATES = DONE, RUNNING, FAILED, WAITING = "done", "running", "failed", "waiting"
 
 

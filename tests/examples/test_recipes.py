@@ -1,6 +1,7 @@
 """The recipes: train, resume, evaluate and report through the real scripts, on tiny data."""
 
 import json
+import re
 
 import pytest
 from recipes import EXAMPLES, TINY, prepared, script
@@ -190,3 +191,35 @@ def test_errors_are_sentences(tmp_path):
     (tmp_path / "x").mkdir()
     (tmp_path / "x" / "PREPARED.json").write_text("{other}")
     assert "other data" in script("cogs/train.sh", tmp_path, tmp_path / "x", status=2)
+
+
+def test_restarts(tmp_path, run):
+    """Of the second two seeds the one with the highest objective goes on, and stays chosen."""
+    data, save = prepared(tmp_path / "data", ("src", "tgt"), run), tmp_path / "sal.2"
+    chosen = {"METHOD": "sal", "SEED": "2", "RESTARTS": "2", "RESTART_UPDATES": "5"}
+    log = script("scan/train.sh", data, save, *TINY, **chosen, UPDATES="10")
+    objectives = {}
+    for seed in (3, 4):
+        said = (save / "restarts" / str(seed) / "train.log").read_text()
+        assert "num_updates 5 " in said
+        terms = (f"mmi_{term}_source=(.*?)," for term in ("entropy", "cross_entropy"))
+        entropy, cross_entropy = (float(re.findall(term, said)[-1]) for term in terms)
+        objectives[seed] = entropy - cross_entropy
+    best = max(objectives, key=objectives.__getitem__)
+    assert (save / "METHOD").read_text() == f"METHOD=sal SEED={best} SIZE=tiny\n"
+    assert "Loaded checkpoint" in log and "num_updates 10" in log
+    again = script("scan/train.sh", data, save, *TINY, **chosen, UPDATES="20")
+    assert again.count("Loaded checkpoint") == 1 and "num_updates=20" in again
+    script("scan/evaluate.sh", data, save, "--max-len-b=4", BEAM="1")
+    kept = tmp_path / "sal-restarts.2.json"
+    allowed = ("--allow-differences", "max_update,total_num_update")
+    run("compgen_cli.results", "write", save, kept, *allowed)
+    assert json.loads(kept.read_text())["seed"] == best
+
+
+def test_restarts_without_codes(tmp_path, run):
+    data = prepared(tmp_path / "data", ("src", "tgt"), run)
+    chosen = {"METHOD": "plain", "RESTARTS": "2", "RESTART_UPDATES": "5"}
+    tiny = [flag for flag in TINY if "predictor" not in flag]
+    log = script("scan/train.sh", data, tmp_path / "plain.1", *tiny, status=2, **chosen)
+    assert "METHOD=plain with these flags learns none" in log
