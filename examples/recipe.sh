@@ -165,7 +165,7 @@ best_restart() {
         RESTARTS=1 SEED=$seed bash "$0" "$data" "$folder" "${more[@]}" \
             --max-update "${RESTART_UPDATES:=600}" --disable-validation
         awk -F '[ =,]+' -v seed="$seed" '
-            { for (i = 1; i < NF; i++) value[$i] = $(i + 1) }
+            / train_inner / { for (i = 1; i < NF; i++) value[$i] = $(i + 1) }
             END {
                 if (!("mmi_entropy_source" in value)) exit 1
                 print value["mmi_entropy_source"] - value["mmi_cross_entropy_source"], seed

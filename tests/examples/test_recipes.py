@@ -196,18 +196,21 @@ def test_errors_are_sentences(tmp_path):
 def test_restarts(tmp_path, run):
     """Of the second two seeds the one with the highest objective goes on, and stays chosen."""
     data, save = prepared(tmp_path / "data", ("src", "tgt"), run), tmp_path / "sal.2"
-    chosen = {"METHOD": "sal", "SEED": "2", "RESTARTS": "2", "RESTART_UPDATES": "5"}
-    log = script("scan/train.sh", data, save, *TINY, **chosen, UPDATES="10")
+    chosen = {"METHOD": "sal", "SEED": "2", "RESTARTS": "2", "RESTART_UPDATES": "10"}
+    log = script("scan/train.sh", data, save, *TINY, **chosen, UPDATES="15")
     objectives = {}
     for seed in (3, 4):
-        said = (save / "restarts" / str(seed) / "train.log").read_text()
-        assert "num_updates 5 " in said
+        restart = save / "restarts" / str(seed)
+        said = (restart / "train.log").read_text()
+        assert "num_updates 10 " in said
         terms = (f"mmi_{term}_source=(.*?)," for term in ("entropy", "cross_entropy"))
         entropy, cross_entropy = (float(re.findall(term, said)[-1]) for term in terms)
         objectives[seed] = entropy - cross_entropy
+        kept, _ = (restart / "objective").read_text().split()
+        assert float(kept) == pytest.approx(objectives[seed], abs=1e-4)
     best = max(objectives, key=objectives.__getitem__)
     assert (save / "METHOD").read_text() == f"METHOD=sal SEED={best} SIZE=tiny\n"
-    assert "Loaded checkpoint" in log and "num_updates 10" in log
+    assert "Loaded checkpoint" in log and "num_updates 15" in log
     again = script("scan/train.sh", data, save, *TINY, **chosen, UPDATES="20")
     assert again.count("Loaded checkpoint") == 1 and "num_updates=20" in again
     script("scan/evaluate.sh", data, save, "--max-len-b=4", BEAM="1")
