@@ -158,9 +158,10 @@ train_recurrent() {
 # RESTART_UPDATES updates, and SAVE goes on from there. Codes soon stop moving, so the first ones
 # decide. The best have the highest H(Z) - H(Z | context) in the log of the training.
 best_restart() {
-    local first=$(((SEED - 1) * RESTARTS + 1)) seed folder
+    local first=$(((SEED - 1) * RESTARTS + 1)) seed folder objectives=()
     for ((seed = first; seed < first + RESTARTS; seed++)); do
         folder="$save/restarts/$seed"
+        objectives+=("$folder/objective")
         if [[ -e $folder/objective ]]; then continue; fi
         RESTARTS=1 SEED=$seed bash "$0" "$data" "$folder" "${more[@]}" \
             --max-update "${RESTART_UPDATES:=600}" --disable-validation
@@ -176,7 +177,7 @@ best_restart() {
         }
         mv "$folder/objective.partial" "$folder/objective"
     done
-    SEED="$(sort -g "$save"/restarts/*/objective | tail -n 1 | cut -d ' ' -f 2)"
+    SEED="$(sort -g "${objectives[@]}" | tail -n 1 | cut -d ' ' -f 2)"
     if [[ ! -e $save/checkpoint_last.pt ]]; then
         cp "$save/restarts/$SEED/checkpoint_last.pt" "$save/checkpoint_last.pt.partial"
         mv "$save/checkpoint_last.pt.partial" "$save/checkpoint_last.pt"
@@ -186,17 +187,18 @@ best_restart() {
 
 # train FLAG...: fairseq-train into SAVE, UPDATES long; resumes what is there.
 train() {
-    if ((${RESTARTS:-1} > 1)); then best_restart; fi
     if [[ -e $save/PREPARED.json ]] && ! cmp -s "$data/PREPARED.json" "$save/PREPARED.json"; then
         echo "$0: $save was trained on other data than $data; name another folder" >&2
         exit 2
     fi
     local run="METHOD=${METHOD:-sq} SEED=$SEED SIZE=$SIZE"
+    if ((${RESTARTS:-1} > 1)); then run+=" RESTARTS=$RESTARTS"; fi # compgen-results reads it
     if [[ -e $save/checkpoint_last.pt && -e $save/METHOD ]] && [[ $(<"$save/METHOD") != "$run" ]]; then
         echo "$0: $save holds a training with $(<"$save/METHOD"), not $run; name another folder" >&2
         exit 2
     fi
     mkdir -p "$save"
+    if ((${RESTARTS:-1} > 1)); then best_restart; fi
     cp "$data/PREPARED.json" "$save/PREPARED.json"
     echo "$run" >"$save/METHOD"
     # shellcheck disable=SC2086 # LAUNCH is a command with arguments

@@ -12,6 +12,7 @@ from compgen.reporting.curves import read_points
 from compgen.reporting.runs import (
     CHECKPOINTS,
     DATA,
+    RESTARTS,
     UNCOUNTED,
     Run,
     ScoreName,
@@ -37,9 +38,9 @@ def result(folder: Path | str, may_differ: frozenset[str] = frozenset()) -> dict
     ``scores`` has the chosen checkpoint's and the last one's, each as its metric counts it;
     ``verdicts`` says, for the chosen checkpoint, which test sentences were right; ``chosen`` says
     by what metric of which validation subset, and what part of the data that is; ``settings`` is
-    a fingerprint of the command's flags that may change a score, but the seed; minutes are those of
-    all sessions, none if the training was begun without being recorded; ``changed`` are settings
-    that were others at its first start.
+    a fingerprint of the command's flags that may change a score, but the seed, and of the number
+    of restarts; minutes are those of all sessions, none if the training was begun without being
+    recorded; ``changed`` are settings that were others at its first start.
 
     Args:
         folder: of the run.
@@ -55,6 +56,7 @@ def result(folder: Path | str, may_differ: frozenset[str] = frozenset()) -> dict
         raise ValueError(f"{run.path} has done {run.updates} of {most} updates: it is not finished")
     sessions = run.record["sessions"]
     last = sessions[-1]
+    restarts = {key: run.settings[key] for key in {RESTARTS} & run.settings.keys()}
     return {
         "method": run.label,
         "seed": run.seed,
@@ -73,7 +75,8 @@ def result(folder: Path | str, may_differ: frozenset[str] = frozenset()) -> dict
         },
         "verdicts": _verdicts(run),
         "chosen": _chosen(run),
-        "settings": fingerprint(flags(last["command"])),
+        "settings": fingerprint({**flags(last["command"]), **restarts}),
+        **restarts,
         "updates": run.updates,
         "epochs": _epochs(run.path / "train.log"),
         **_minutes(sessions),

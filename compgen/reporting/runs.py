@@ -14,6 +14,7 @@ from compgen.text import read_text
 
 CHECKPOINTS = ("best", "last")
 DATA = "data"  # stands among the settings for the fingerprint of the data
+RESTARTS = "restarts"  # and for how many seeds began, if several did
 # The numbers of a score file that are scores; "score" is the metric's own.
 NUMBERS = {"cter": ("instance", "aggregate"), "cogs": ("score", "lexical", "structural", "macro")}
 LOWER_IS_BETTER = ("cter",)
@@ -74,9 +75,11 @@ class Run:
     Args:
         path: its folder, as it was given.
         label: the folder's name without its seed.
-        seed: the training's ``--seed``.
+        seed: the training's ``--seed``, or with RESTARTS the SEED of the recipe, whose best one
+            that is.
         settings: what may change a score, ``section.option`` to value, with ``data`` for the
-            fingerprint of the data; seed, paths, logging and devices are not in it.
+            fingerprint of the data and ``restarts`` if there were any; seed, paths,
+            logging and devices are not in it.
         updates: the number of updates it was trained for.
         minutes: what the training took.
         scores: by their name.
@@ -135,11 +138,12 @@ def read_run(path: Path | str, may_differ: frozenset[str] = frozenset()) -> Run:
             f"{last.get(option)}); if that is meant, say --allow-differences {short(option)}"
         )
     prepared = _prepared(path, data)
+    seed, restarts = _restarts(path, seed)
     return Run(
         path=path,
         label=_label(path, seed),
         seed=seed,
-        settings={**last, DATA: fingerprint(prepared["sha256"])},
+        settings={**last, DATA: fingerprint(prepared["sha256"]), **restarts},
         updates=updates,
         minutes=minutes,
         scores=_scores(path),
@@ -275,6 +279,15 @@ def _label(path: Path, seed: int) -> str:
     folder = path.resolve()
     suffix = re.compile(rf"(^|[._-])(seed[._-]?)?{seed}$")
     return suffix.sub("", folder.name) or folder.parent.name
+
+
+def _restarts(path: Path, seed: int) -> tuple[int, dict[str, int]]:
+    """The SEED of the recipe, where several seeds began for it, and how many as a setting."""
+    file = path / "METHOD"
+    begun = dict(re.findall(r"(\w+)=(\d+)\b", read_text(file) if file.exists() else ""))
+    if "RESTARTS" not in begun:
+        return seed, {}
+    return int(begun["SEED"]), {RESTARTS: int(begun["RESTARTS"])}
 
 
 def _prepared(path: Path, data: Path) -> dict[str, Any]:

@@ -6,6 +6,7 @@ import re
 import pytest
 from recipes import EXAMPLES, TINY, prepared, script
 
+from compgen.reporting.runs import read_result
 from compgen.reporting.verdicts import unpack
 
 
@@ -209,15 +210,16 @@ def test_restarts(tmp_path, run):
         kept, _ = (restart / "objective").read_text().split()
         assert float(kept) == pytest.approx(objectives[seed], abs=1e-4)
     best = max(objectives, key=objectives.__getitem__)
-    assert (save / "METHOD").read_text() == f"METHOD=sal SEED={best} SIZE=tiny\n"
+    assert (save / "METHOD").read_text() == "METHOD=sal SEED=2 SIZE=tiny RESTARTS=2\n"
     assert "Loaded checkpoint" in log and "num_updates 15" in log
     again = script("scan/train.sh", data, save, *TINY, **chosen, UPDATES="20")
     assert again.count("Loaded checkpoint") == 1 and "num_updates=20" in again
     script("scan/evaluate.sh", data, save, "--max-len-b=4", BEAM="1")
-    kept = tmp_path / "sal-restarts.2.json"
+    kept = tmp_path / "sal.2.json"
     allowed = ("--allow-differences", "max_update,total_num_update")
     run("compgen_cli.results", "write", save, kept, *allowed)
-    assert json.loads(kept.read_text())["seed"] == best
+    result = read_result(kept)
+    assert (result.label, result.seed) == ("sal", 2) and f"--seed {best} " in result.command
 
 
 def test_restarts_without_codes(tmp_path, run):

@@ -35,7 +35,7 @@ def test_results_md_is_what_the_results_say():
 
 def test_results_are_small():
     for file in (REPOSITORY / "results").rglob("*.json"):
-        assert file.stat().st_size <= 6000, file
+        assert file.stat().st_size <= 7000, file  # half of it COGS's 21,000 verdicts
 
 
 @pytest.mark.parametrize("per", [1, 5])
@@ -59,7 +59,8 @@ def test_results_of_one_method_have_the_same_flags():
 def test_settings_are_the_commands():
     for file in (REPOSITORY / "results").rglob("*.json"):
         found = json.loads(file.read_text("utf-8"))
-        assert found["settings"] == fingerprint(flags(found["command"])), file
+        restarts = {"restarts": found["restarts"]} if "restarts" in found else {}
+        assert found["settings"] == fingerprint({**flags(found["command"]), **restarts}), file
 
 
 @pytest.fixture
