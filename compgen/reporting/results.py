@@ -16,6 +16,7 @@ from compgen.reporting.runs import (
     UNCOUNTED,
     Run,
     ScoreName,
+    begun,
     differences,
     fingerprint,
     read_run,
@@ -39,8 +40,8 @@ def result(folder: Path | str, may_differ: frozenset[str] = frozenset()) -> dict
     ``verdicts`` says, for the chosen checkpoint, which test sentences were right; ``chosen`` says
     by what metric of which validation subset, and what part of the data that is; ``settings`` is
     a fingerprint of the command's flags that may change a score, but the seed, and of the number
-    of restarts; minutes are those of all sessions, none if the training was begun without being
-    recorded; ``changed`` are settings that were others at its first start.
+    of restarts; minutes are those of all sessions and restarts, none if the training was begun
+    without being recorded; ``changed`` are settings that were others at its first start.
 
     Args:
         folder: of the run.
@@ -79,7 +80,7 @@ def result(folder: Path | str, may_differ: frozenset[str] = frozenset()) -> dict
         **restarts,
         "updates": run.updates,
         "epochs": _epochs(run.path / "train.log"),
-        **_minutes(sessions),
+        **_minutes([*begun(run.path), *sessions]),
         "sessions": len(sessions),
         "changed": differences(*(settings_of(sessions[i]["settings"]) for i in (0, -1))),
         "parameters": run.record["parameters"],

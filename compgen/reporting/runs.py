@@ -81,7 +81,7 @@ class Run:
             fingerprint of the data and ``restarts`` if there were any; seed, paths,
             logging and devices are not in it.
         updates: the number of updates it was trained for.
-        minutes: what the training took.
+        minutes: what the training took, with all restarts.
         scores: by their name.
         command: what started the training, as far as that is recorded.
         machine: what it ran on, as far as that is recorded.
@@ -123,7 +123,7 @@ def read_run(path: Path | str, may_differ: frozenset[str] = frozenset()) -> Run:
         first, last = (settings(sessions[i]["settings"]) for i in (0, -1))
         seed = whole(sessions[-1]["settings"]["common"]["seed"])
         data = Path(str(sessions[-1]["settings"]["task"]["data"]).partition(":")[0])
-        minutes = sum(number(session["minutes"]) for session in sessions)
+        minutes = sum(number(session["minutes"]) for session in [*begun(path), *sessions])
         updates = whole(record["updates"])
         commands, machines = (
             "; then ".join(dict.fromkeys(tell(session) for session in sessions))
@@ -288,6 +288,12 @@ def _restarts(path: Path, seed: int) -> tuple[int, dict[str, int]]:
     if "RESTARTS" not in begun:
         return seed, {}
     return int(begun["SEED"]), {RESTARTS: int(begun["RESTARTS"])}
+
+
+def begun(path: Path) -> list[dict[str, Any]]:
+    """The sessions of the restarts of which a run is the best."""
+    files = sorted(path.glob(f"restarts/*/{provenance.FILE}"))
+    return [session for file in files for session in read_json(file)["sessions"]]
 
 
 def _prepared(path: Path, data: Path) -> dict[str, Any]:
