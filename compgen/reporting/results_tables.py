@@ -70,26 +70,27 @@ def headlines(folder: Path | str) -> str:
         ValueError: see :func:`tables`.
     """
     papers, places = _papers(Path(folder) / PAPERS), _places(Path(folder))
-    lines = ["| data, size | score | method | here | paper, its size |"]
-    lines.append("| --- | --- | --- | ---: | ---: |")
-    for place, score, order in papers["headlines"]:
+    lines = ["| data | score | baseline | published method | ours |"]
+    lines.append("| --- | --- | --- | --- | --- |")
+    for place, score, *names in papers["headlines"]:
         data, _, setting = place.partition("/")
         paper = papers.get(data, {})
         runs = places.get(data, {}).get(setting, [])
         rows = {method.row.label: method.row for method in _methods(runs, ()) if method.row.runs}
-        for method in order.split(","):
-            lower = score.partition(" ")[0] in LOWER_IS_BETTER
-            name = ScoreName(score, "best", lower)
-            found = rows[method].summary(name) if method in rows else None
-            if found:
-                seeds = f"{found.n} seed" + "s" * (found.n > 1)
-                ours = " (ours)" if method in papers["ours"] else ""
-                figure = paper.get(score, {}).get(method, "")
-                lines.append(
-                    f"| {paper.get('title', data)}, {setting} | {score}{DOWN if lower else ''} | "
-                    f"`{method}`{ours} | {_spread(found)} ({seeds}) | {figure} |"
-                )
+        name = ScoreName(score, "best", score.partition(" ")[0] in LOWER_IS_BETTER)
+        if rows.keys() & set(names):
+            cells = [_headline(one, name, rows, paper.get(score, {})) for one in names]
+            title = f"{score.replace('_', ' ')}{DOWN if name.lower_is_better else ''}"
+            lines.append(f"| {paper.get('title', data)} | {title} | {' | '.join(cells)} |")
     return "\n".join(lines) + "\n"
+
+
+def _headline(method: str, score: ScoreName, rows: dict[str, Row], figures: dict[str, str]) -> str:
+    """A cell of the README's table."""
+    found = rows[method].summary(score) if method in rows else None
+    here = f"`{method}` {_spread(found)} (n = {found.n})" if found else ""
+    there = f"paper {figures[method]}" if method in figures else ""
+    return "; ".join(filter(None, [here, there]))
 
 
 def _places(folder: Path) -> dict[str, dict[str, list[Run]]]:

@@ -15,7 +15,7 @@ from compgen_cli import results as command
 REPOSITORY = Path(__file__).resolve().parents[2]
 PAPERS = """
 ours = ["mine"]
-headlines = [["tiny/a", "exact_match", "mine,sal,absent"]]
+headlines = [["tiny/a", "exact_match", "plain", "sal", "mine"], ["tiny/b", "bleu", "sal"]]
 [tiny]
 title = "Tiny"
 source = "A paper, Table 1"
@@ -132,10 +132,10 @@ def test_headlines_stand_in_the_readme(make, tmp_path, capsys):
     )
     assert readme.read_text() == (
         "Above.\n<!-- results -->\n"
-        "| data, size | score | method | here | paper, its size |\n"
-        "| --- | --- | --- | ---: | ---: |\n"
-        "| Tiny, a | exact_match | `mine` (ours) | 80.00 (1 seed) |  |\n"
-        "| Tiny, a | exact_match | `sal` | 80.00 ± 14.14 (2 seeds) | 99 |\n"
+        "| data | score | baseline | published method | ours |\n"
+        "| --- | --- | --- | --- | --- |\n"
+        "| Tiny | exact match | paper 12.5 ± 1 | `sal` 80.00 ± 14.14 (n = 2); paper 99 | "
+        "`mine` 80.00 (n = 1) |\n"
         "<!-- end -->\nBelow.\n"
     )
     readme.write_text("nothing\n")
