@@ -28,7 +28,7 @@ from compgen.ranges import AT_LEAST_1, RATE, check, ranges
 from compgen_fairseq.models.known_dictionary import know_dictionaries
 from compgen_fairseq.modules.class_meanings import class_means, owned_classes
 from compgen_fairseq.modules.dropout import apply_dropout
-from compgen_fairseq.modules.masks import padding_mask
+from compgen_fairseq.modules.masks import padding_mask, same_words
 from compgen_fairseq.modules.syntactic_decoder import SyntacticDecoder
 from compgen_fairseq.modules.syntactic_encoder import BidirectionalLSTM, SyntacticEncoder, frame
 from compgen_fairseq.options import option, register_preset, take
@@ -70,7 +70,9 @@ class SyntacticAttentionConfig(FairseqDataclass):
         "free",
         "free: any word can tell any target words apart; own, beyond the paper: target words that "
         "the words of a class exchange are told apart by that class alone, so that no other word "
-        "can take a part of its meaning (with --syntactic-classes substitution)",
+        "can take a part of its meaning, and training gives the places of one word in a sentence "
+        "equal gradients of attention, as the loss can't tell them apart (with --syntactic-classes "
+        "substitution)",
     )
     scaled_attention: bool = option(
         False,
@@ -153,10 +155,10 @@ class SyntacticAttentionEncoder(FairseqEncoder):
 
         Returns:
             of the framed sentences, ``len = src_len + 1``: ``meanings`` ``(batch, len,
-            semantic_dim)``; ``kinds``, the types whose syntactic embedding they have, and
-            ``markers``, whether they are start or end, ``(batch, len)``; ``roles`` ``(batch, len,
-            dim)``; ``summary`` ``(batch, dim)``; ``mask`` ``(batch, 1, len)``. And where the source
-            tokens are among them: ``framed`` and ``keep`` ``(batch, 1, src_len)``.
+            semantic_dim)``; ``tokens``, ``kinds``, the types whose syntactic embedding they have,
+            and ``markers``, whether they are start or end, ``(batch, len)``; ``roles`` ``(batch,
+            len, dim)``; ``summary`` ``(batch, dim)``; ``mask`` ``(batch, 1, len)``. And where the
+            source tokens are among them: ``framed`` and ``keep`` ``(batch, 1, src_len)``.
         """
         tokens, lengths, framed = frame(src_tokens, self.pad, self.start)
         meanings = apply_dropout(self.semantics(tokens), self.dropout, self.training)
@@ -167,6 +169,7 @@ class SyntacticAttentionEncoder(FairseqEncoder):
         roles, summary = self.syntax(x, lengths)
         return {
             "meanings": meanings,
+            "tokens": tokens,
             "kinds": kinds,
             "markers": tokens.eq(self.start) | tokens.eq(self.end),
             "roles": roles,
@@ -235,7 +238,9 @@ class SyntacticAttentionDecoder(FairseqIncrementalDecoder):
         said = self.say(encoder_out) if cached is None else cached[0]
         if incremental_state is None:
             steps = prev_output_tokens.size(1)
-            weights = self.syntax(roles, encoder_out["summary"], mask, steps)
+            tied = self.training and self.owners is not None
+            same = same_words(encoder_out["tokens"], roles.dtype) if tied else None
+            weights = self.syntax(roles, encoder_out["summary"], mask, steps, same)
             weights = self._start_after_padding(weights, prev_output_tokens)
         else:
             state = incremental_state.get(self._STATE)

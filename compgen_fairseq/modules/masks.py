@@ -20,3 +20,10 @@ def causal_mask(length: int, like: Tensor) -> Tensor:
     """``(1, 1, length, length)`` to add to attention scores: no position sees a later one."""
     mask = torch.full((length, length), lowest(like.dtype), device=like.device, dtype=like.dtype)
     return mask.triu(1)[None, None]
+
+
+def same_words(tokens: Tensor, dtype: torch.dtype) -> Tensor:
+    """``(batch, len)`` -> ``(batch, len, len)``: a row has equal shares, 1 in all, for the places
+    of its word in its sentence."""
+    same = tokens.unsqueeze(1).eq(tokens.unsqueeze(2)).to(dtype)
+    return same / same.sum(-1, keepdim=True)

@@ -59,19 +59,27 @@ class SyntacticDecoder(nn.Module):
         query = self.initial(summary).relu()
         return [self.layers[0].project(h), query, torch.zeros_like(query), torch.zeros_like(query)]
 
-    def step(self, h: Tensor, mask: Tensor, state: list[Tensor]) -> tuple[Tensor, list[Tensor]]:
+    def step(
+        self, h: Tensor, mask: Tensor, state: list[Tensor], same: Tensor | None = None
+    ) -> tuple[Tensor, list[Tensor]]:
         """One step.
 
         Args:
             h: source states ``(batch, src_len, dim)``.
             mask: added to the scores, ``(batch, 1, src_len)``.
             state: what :meth:`begin` or the step before returned.
+            same: what the gradient of the scores is multiplied with, ``(batch, src_len,
+                src_len)``, or None.
 
         Returns:
             the attention ``alpha``, ``(batch, 1, src_len)``, and the next state.
         """
         messages, query, hidden, cell = state
-        weights = torch.baddbmm(mask, query.unsqueeze(1), self._keys(h).mT).softmax(dim=-1)
+        scores = torch.baddbmm(mask, query.unsqueeze(1), self._keys(h).mT)
+        if same is not None:
+            shared = torch.bmm(scores, same)
+            scores = shared + (scores - shared).detach()
+        weights = scores.softmax(dim=-1)
         gates = torch.bmm(weights, messages).squeeze(1)
         hidden, cell = self.layers[0].advance(gates, hidden, cell)
         return weights, [messages, hidden, hidden, cell]
@@ -79,15 +87,18 @@ class SyntacticDecoder(nn.Module):
     def _keys(self, h: Tensor) -> Tensor:
         return h * self.scale if self.scale != 1 else h
 
-    def forward(self, h: Tensor, summary: Tensor, mask: Tensor, steps: int) -> Tensor:
+    def forward(
+        self, h: Tensor, summary: Tensor, mask: Tensor, steps: int, same: Tensor | None = None
+    ) -> Tensor:
         """The attention of all steps, ``(batch, steps, src_len)``; arguments as in
         :meth:`begin` and :meth:`step`."""
         state = self.begin(h, summary)
         if torch.is_autocast_enabled(h.device.type):  # Unroll's gradients want one precision
             attention = []
             for _ in range(steps):
-                weights, state = self.step(h, mask, state)
+                weights, state = self.step(h, mask, state, same)
                 attention.append(weights)
             return torch.cat(attention, dim=1)
         messages, query, *_ = state
-        return Unroll.apply(self._keys(h), messages, query, mask, self.layers[0].weight_hh, steps)
+        weight = self.layers[0].weight_hh
+        return Unroll.apply(self._keys(h), messages, query, mask, weight, steps, same)

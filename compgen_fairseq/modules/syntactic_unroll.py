@@ -23,7 +23,7 @@ def lstm(products: Tensor, cell: Tensor) -> tuple[Tensor, Tensor]:
 
 
 class Unroll(torch.autograd.Function):
-    """``Unroll.apply(keys, messages, query, mask, weight, steps)``: the attention of all steps.
+    """The attention of all steps.
 
     With ``s_0`` the query, and the net's own states zero at first, step ``t`` is::
 
@@ -42,6 +42,8 @@ class Unroll(torch.autograd.Function):
         mask: ``(batch, 1, src_len)``; it gets no gradient.
         weight: ``(4 * dim, dim)``.
         steps: at least 1.
+        same: what the gradient of the scores is multiplied with, ``(batch, src_len, src_len)``, or
+            None.
 
     Returns:
         ``(batch, steps, src_len)``.
@@ -56,6 +58,7 @@ class Unroll(torch.autograd.Function):
         mask: Tensor,
         weight: Tensor,
         steps: int,
+        same: Tensor | None = None,
     ) -> Tensor:
         states, cells, attention = [query], [torch.zeros_like(query)], []
         products: list[Tensor] = []
@@ -71,14 +74,14 @@ class Unroll(torch.autograd.Function):
                 states.append(state)
                 cells.append(cell)
         alphas = torch.cat(attention, dim=1)
-        ctx.save_for_backward(keys, messages, weight, alphas)
+        ctx.save_for_backward(keys, messages, weight, alphas, same)
         ctx.steps = states, cells, products
         return alphas
 
     @staticmethod
     @once_differentiable
     def backward(ctx: Any, gradient: Tensor) -> tuple[Tensor | None, ...]:
-        keys, messages, weight, alphas = ctx.saved_tensors
+        keys, messages, weight, alphas, same = ctx.saved_tensors
         states, cells, products = ctx.steps
         last = len(products)
         if last:
@@ -105,6 +108,8 @@ class Unroll(torch.autograd.Function):
             alpha = alphas[:, step : step + 1]
             d_score = d_alpha * alpha
             d_score = torch.addcmul(d_score, alpha, d_score.sum(-1, keepdim=True), value=-1)
+            if same is not None:
+                d_score = torch.bmm(d_score, same)
             d_scores.append(d_score)
             d_state = torch.bmm(d_score, keys).squeeze(1)
             if 0 < step < last:
@@ -112,8 +117,8 @@ class Unroll(torch.autograd.Function):
         queries = torch.stack(states, dim=1)
         d_keys = torch.cat(d_scores[::-1], dim=1).mT @ queries
         if not last:
-            return d_keys, None, d_state, None, None, None
+            return d_keys, None, d_state, None, None, None, None
         d_p = torch.stack(d_products[::-1], dim=1)
         d_messages = alphas[:, :-1].mT @ d_p
         d_weight = d_p[:, 1:].flatten(0, 1).t() @ queries[:, 1:last].flatten(0, 1)
-        return d_keys, d_messages, d_state, None, d_weight, None
+        return d_keys, d_messages, d_state, None, d_weight, None, None

@@ -101,6 +101,20 @@ def said(model, *sentence: int) -> torch.Tensor:
     return model.decoder.output_layer(model.decoder.say(encoded)[0])
 
 
+def test_training_pulls_attention_to_each_place_of_a_word_alike():
+    """With one step the gradient of a place's state is that of its score, times the query. Where
+    class meanings are free, the place that is looked at most is pulled most."""
+    for variant, alike in (("classes", True), ("own", False)):
+        model = build(variant).train()
+        encoded = model.encoder(torch.tensor([[6, 5, 9, 6, EOS]]))
+        roles = encoded["roles"] = encoded["roles"].detach().requires_grad_()
+        logits, _ = model.decoder(torch.tensor([[EOS]]), encoded)
+        logits.log_softmax(-1)[0, 0, 5].backward()
+        six, five, nine, again = roles.grad[0, 1:5]
+        assert torch.allclose(six, again) == alike and six.abs().max() > 0
+        assert not torch.allclose(six, nine) and not torch.allclose(six, five)
+
+
 def test_markers_mean_the_end_and_words_all_else():
     """Beside the same weights with free markers."""
     free, model = build(), build("own")

@@ -1,12 +1,12 @@
 """Equations 4 to 6 by hand, PyTorch's own cells, and steps that equal the full pass."""
 
-from math import exp, tanh
+from math import exp, log, tanh
 
 import pytest
 import torch
 import torch.nn as nn
 
-from compgen_fairseq.modules.masks import padding_mask
+from compgen_fairseq.modules.masks import padding_mask, same_words
 from compgen_fairseq.modules.syntactic_decoder import SyntacticDecoder
 
 
@@ -88,24 +88,44 @@ def test_steps_equal_the_full_pass():
         assert torch.equal(weights[:, 0], full[:, step])
 
 
+@pytest.mark.parametrize("tied", [False, True])
 @pytest.mark.parametrize("steps", [1, 2, 6])
-def test_the_gradients_written_out_are_autograds(steps):
+def test_the_gradients_written_out_are_autograds(steps, tied):
     torch.manual_seed(1)
     decoder = SyntacticDecoder(4, scaled=True).double()
     h, summary = (torch.randn(3, *n, 4, dtype=torch.double) for n in ((5,), ()))
     keep = torch.arange(5) < torch.tensor([[5], [2], [4]])
     mask, seen = padding_mask(keep, h.dtype)[:, 0], torch.randn(3, steps, 5, dtype=torch.double)
+    words = torch.tensor([[4, 5, 4, 4, 6], [5, 5, 1, 1, 1], [4, 5, 5, 4, 1]])
+    same = same_words(words, h.dtype) if tied else None
     found = []
     for written_out in (True, False):
         inputs = [h.clone().requires_grad_(), summary.clone().requires_grad_()]
         with torch.autocast("cpu", enabled=not written_out):  # which leaves doubles alone
-            alpha = decoder(*inputs, mask, steps)
+            alpha = decoder(*inputs, mask, steps, same)
         wanted = [*inputs, *decoder.parameters()]
         gradients = torch.autograd.grad((alpha * seen).sum(), wanted, allow_unused=True)
         found.append([alpha, *(0 if g is None else g for g in gradients)])
     torch.testing.assert_close(*found)
     if steps == 6:
         assert all(gradient.abs().max() > 0 for gradient in found[0])
+
+
+def test_the_places_of_a_word_can_have_equal_gradients():
+    """alpha = (0.5, 0.25, 0.25), and the loss is -log of the attention to the first two places,
+    where one word stands: its score's gradient, alpha - alpha / 0.75 at each, is -1/6 and -1/12."""
+    decoder = SyntacticDecoder(1)
+    decoder.initial.weight.data, decoder.initial.bias.data = torch.ones(1, 1), torch.zeros(1)
+    for same, expected in (
+        (None, [-1 / 6, -1 / 12, 1 / 4]),
+        (same_words(torch.tensor([[7, 7, 8]]), torch.float32), [-1 / 8, -1 / 8, 1 / 4]),
+    ):
+        h = torch.tensor([[[log(2)], [0.0], [0.0]]], requires_grad=True)
+        alpha = decoder(h, torch.ones(1, 1), open_mask(h), 1, same)  # the query is 1
+        torch.testing.assert_close(alpha, torch.tensor([[[0.5, 0.25, 0.25]]]))
+        alpha[..., :2].sum().log().neg().backward()
+        assert h.grad is not None
+        torch.testing.assert_close(h.grad[0, :, 0], torch.tensor(expected))
 
 
 @pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16, torch.float32])
