@@ -240,7 +240,8 @@ class SyntacticAttentionDecoder(FairseqIncrementalDecoder):
             steps = prev_output_tokens.size(1)
             tied = self.training and self.owners is not None
             same = same_words(encoder_out["tokens"], roles.dtype) if tied else None
-            weights = self.syntax(roles, encoder_out["summary"], mask, steps, same)
+            lengths = prev_output_tokens.ne(self.pad).sum(1)
+            weights = self.syntax(roles, encoder_out["summary"], mask, steps, same, lengths)
             weights = self._start_after_padding(weights, prev_output_tokens)
         else:
             state = incremental_state.get(self._STATE)

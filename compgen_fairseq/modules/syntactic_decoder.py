@@ -88,17 +88,41 @@ class SyntacticDecoder(nn.Module):
         return h * self.scale if self.scale != 1 else h
 
     def forward(
-        self, h: Tensor, summary: Tensor, mask: Tensor, steps: int, same: Tensor | None = None
+        self,
+        h: Tensor,
+        summary: Tensor,
+        mask: Tensor,
+        steps: int,
+        same: Tensor | None = None,
+        lengths: Tensor | None = None,
     ) -> Tensor:
-        """The attention of all steps, ``(batch, steps, src_len)``; arguments as in
-        :meth:`begin` and :meth:`step`."""
-        state = self.begin(h, summary)
+        """All steps.
+
+        Args:
+            h: source states ``(batch, src_len, dim)``.
+            summary: the encoder's final states ``(batch, dim)``.
+            mask: added to the scores, ``(batch, 1, src_len)``.
+            steps: how many.
+            same: as in :meth:`step`.
+            lengths: how many steps of each sentence are wanted, ``(batch,)``. On a CPU the others
+                are not taken, and their attention is zero.
+
+        Returns:
+            ``(batch, steps, src_len)``.
+        """
         if torch.is_autocast_enabled(h.device.type):  # Unroll's gradients want one precision
-            attention = []
+            state, attention = self.begin(h, summary), []
             for _ in range(steps):
                 weights, state = self.step(h, mask, state, same)
                 attention.append(weights)
             return torch.cat(attention, dim=1)
-        messages, query, *_ = state
+        counts, order = [len(h)] * steps, None
+        if lengths is not None and h.device.type == "cpu" and len(h) > 1:
+            order = lengths.argsort(descending=True)
+            counts = [max(1, int(n)) for n in lengths.view(-1, 1).gt(torch.arange(steps)).sum(0)]
+            h, summary, mask = h[order], summary[order], mask[order]
+            same = None if same is None else same[order]
+        messages, query, *_ = self.begin(h, summary)
         weight = self.layers[0].weight_hh
-        return Unroll.apply(self._keys(h), messages, query, mask, weight, steps, same)
+        weights = Unroll.apply(self._keys(h), messages, query, mask, weight, counts, same)
+        return weights if order is None else weights[order.argsort()]

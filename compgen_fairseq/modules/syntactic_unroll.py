@@ -3,6 +3,7 @@
 from typing import Any
 
 import torch
+import torch.nn.functional as F
 from torch import Tensor
 from torch.autograd.function import once_differentiable
 
@@ -20,6 +21,11 @@ def lstm(products: Tensor, cell: Tensor) -> tuple[Tensor, Tensor]:
     i, f, g, o = products.chunk(4, dim=-1)
     cell = torch.addcmul(i.sigmoid() * g.tanh(), f.sigmoid(), cell)
     return o.sigmoid() * cell.tanh(), cell
+
+
+def grow(x: Tensor, rows: int) -> Tensor:
+    """Put rows of zeros behind those of a matrix."""
+    return x if len(x) == rows else F.pad(x, (0, 0, 0, rows - len(x)))
 
 
 class Unroll(torch.autograd.Function):
@@ -41,12 +47,13 @@ class Unroll(torch.autograd.Function):
         query: ``(batch, dim)``.
         mask: ``(batch, 1, src_len)``; it gets no gradient.
         weight: ``(4 * dim, dim)``.
-        steps: at least 1.
+        counts: how many sentences, from the first one on, take each step: at least one step, at
+            least one sentence, and never more than took the step before.
         same: what the gradient of the scores is multiplied with, ``(batch, src_len, src_len)``, or
             None.
 
     Returns:
-        ``(batch, steps, src_len)``.
+        ``(batch, len(counts), src_len)``, zero where a sentence takes no step.
     """
 
     @staticmethod
@@ -57,68 +64,81 @@ class Unroll(torch.autograd.Function):
         query: Tensor,
         mask: Tensor,
         weight: Tensor,
-        steps: int,
+        counts: list[int],
         same: Tensor | None = None,
     ) -> Tensor:
-        states, cells, attention = [query], [torch.zeros_like(query)], []
+        batch = len(query)
+        state, cell = query[: counts[0]], torch.zeros_like(query[: counts[0]])
+        states, cells, attention = [state], [cell], []
         products: list[Tensor] = []
-        for step in range(steps):
-            scores = torch.baddbmm(mask, states[step].unsqueeze(1), keys.mT)
-            attention.append(scores.softmax(dim=-1))
-            if step + 1 < steps:
-                product = torch.bmm(attention[step], messages).squeeze(1)
+        for step, n in enumerate(counts):
+            scores = torch.baddbmm(mask[:n], state.unsqueeze(1), keys[:n].mT)
+            alpha = scores.softmax(dim=-1).squeeze(1)
+            attention.append(grow(alpha, batch))
+            if step + 1 < len(counts):
+                n = counts[step + 1]
+                product = torch.bmm(alpha[:n].unsqueeze(1), messages[:n]).squeeze(1)
                 if step:
-                    product.addmm_(states[step], weight.t())
+                    product.addmm_(state[:n], weight.t())
                 products.append(product)
-                state, cell = lstm(product, cells[step])
+                state, cell = lstm(product, cell[:n])
                 states.append(state)
                 cells.append(cell)
-        alphas = torch.cat(attention, dim=1)
+        alphas = torch.stack(attention, dim=1)
         ctx.save_for_backward(keys, messages, weight, alphas, same)
-        ctx.steps = states, cells, products
+        ctx.steps = counts, states, cells, products
         return alphas
 
     @staticmethod
     @once_differentiable
     def backward(ctx: Any, gradient: Tensor) -> tuple[Tensor | None, ...]:
         keys, messages, weight, alphas, same = ctx.saved_tensors
-        states, cells, products = ctx.steps
-        last = len(products)
+        counts, states, cells, products = ctx.steps
+        batch, last, going_on = len(keys), len(products), counts[1:]
         if last:
             # d p = slopes * [d cell, d cell, d cell, d state]; d cell gets through * d state
-            i, f, g, o = torch.stack(products).chunk(4, dim=-1)
+            i, f, g, o = torch.cat(products).chunk(4, dim=-1)
             i, f, g, o = i.sigmoid(), f.sigmoid(), g.tanh(), o.sigmoid()
-            tanh = torch.stack(cells[1:]).tanh()
-            slopes = [g * i * (1 - i), torch.stack(cells[:-1]) * f * (1 - f)]
+            tanh = torch.cat(cells[1:]).tanh()
+            before = torch.cat([cell[:n] for cell, n in zip(cells[:-1], going_on, strict=True)])
+            slopes = [g * i * (1 - i), before * f * (1 - f)]
             slopes += [i * (1 - g * g), tanh * o * (1 - o)]
-            slope = torch.stack(slopes, dim=2)
-            through = o * (1 - tanh * tanh)
+            slope = torch.stack(slopes, dim=1).split(going_on)
+            through = (o * (1 - tanh * tanh)).split(going_on)
+            forget = f.split(going_on)
         d_scores: list[Tensor] = []
         d_products: list[Tensor] = []
-        d_state = d_cell = torch.zeros_like(states[0])
+        d_state = d_cell = torch.zeros_like(states[-1])
         for step in range(last, -1, -1):
-            d_alpha = gradient[:, step : step + 1]
+            n = counts[step]
+            d_alpha = gradient[:n, step]
             if step < last:
                 d_cell = torch.addcmul(d_cell, d_state, through[step])
                 d_product = torch.stack([d_cell, d_cell, d_cell, d_state], dim=1)
                 d_product = d_product.mul_(slope[step]).flatten(1)
                 d_products.append(d_product)
-                d_cell = d_cell * f[step]
-                d_alpha = torch.baddbmm(d_alpha, d_product.unsqueeze(1), messages.mT)
-            alpha = alphas[:, step : step + 1]
+                d_cell = grow(d_cell * forget[step], n)
+                d_later = torch.bmm(d_product.unsqueeze(1), messages[: len(d_product)].mT)
+                d_alpha = d_alpha + grow(d_later.squeeze(1), n)
+            alpha = alphas[:n, step]
             d_score = d_alpha * alpha
             d_score = torch.addcmul(d_score, alpha, d_score.sum(-1, keepdim=True), value=-1)
+            d_score = d_score.unsqueeze(1)
             if same is not None:
-                d_score = torch.bmm(d_score, same)
-            d_scores.append(d_score)
-            d_state = torch.bmm(d_score, keys).squeeze(1)
+                d_score = torch.bmm(d_score, same[:n])
+            d_scores.append(grow(d_score.squeeze(1), batch))
+            d_state = torch.bmm(d_score, keys[:n]).squeeze(1)
             if 0 < step < last:
-                d_state.addmm_(d_product, weight)
-        queries = torch.stack(states, dim=1)
-        d_keys = torch.cat(d_scores[::-1], dim=1).mT @ queries
+                d_state[: len(d_product)].addmm_(d_product, weight)
+        queries = torch.stack([grow(state, batch) for state in states], dim=1)
+        d_keys = torch.stack(d_scores[::-1], dim=1).mT @ queries
+        d_query = grow(d_state, batch)
         if not last:
-            return d_keys, None, d_state, None, None, None, None
-        d_p = torch.stack(d_products[::-1], dim=1)
+            return d_keys, None, d_query, None, None, None, None
+        d_p = torch.stack([grow(d_product, batch) for d_product in d_products[::-1]], dim=1)
         d_messages = alphas[:, :-1].mT @ d_p
-        d_weight = d_p[:, 1:].flatten(0, 1).t() @ queries[:, 1:last].flatten(0, 1)
-        return d_keys, d_messages, d_state, None, d_weight, None, None
+        d_weight = torch.zeros_like(weight)
+        if last > 1:
+            later = [state[:n] for state, n in zip(states[1:last], counts[2:], strict=True)]
+            d_weight = torch.cat(d_products[-2::-1]).t() @ torch.cat(later)
+        return d_keys, d_messages, d_query, None, d_weight, None, None

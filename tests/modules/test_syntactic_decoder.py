@@ -111,6 +111,24 @@ def test_the_gradients_written_out_are_autograds(steps, tied):
         assert all(gradient.abs().max() > 0 for gradient in found[0])
 
 
+def test_steps_that_nobody_wants_are_not_taken():
+    """The attention of the others, and all gradients, are those of all steps."""
+    torch.manual_seed(1)
+    decoder = SyntacticDecoder(4).double()
+    h, summary = (torch.randn(4, *n, 4, dtype=torch.double) for n in ((5,), ()))
+    same = same_words(torch.tensor([[4, 5, 4, 6, 4]] * 4), h.dtype)
+    lengths = torch.tensor([3, 6, 1, 3])
+    wanted = (torch.arange(6) < lengths[:, None]).unsqueeze(-1)
+    seen, found = torch.randn(4, 6, 5, dtype=torch.double) * wanted, []
+    for given in (None, lengths):
+        inputs = [h.clone().requires_grad_(), summary.clone().requires_grad_()]
+        alpha = decoder(*inputs, open_mask(h), 6, same, given)
+        leaves = [*inputs, *decoder.parameters()]
+        found.append([alpha * wanted, *torch.autograd.grad((alpha * seen).sum(), leaves)])
+    torch.testing.assert_close(*found)
+    assert not (alpha * ~wanted).any() and alpha.sum(-1).bool().equal(wanted.squeeze(-1))
+
+
 def test_the_places_of_a_word_can_have_equal_gradients():
     """alpha = (0.5, 0.25, 0.25), and the loss is -log of the attention to the first two places,
     where one word stands: its score's gradient, alpha - alpha / 0.75 at each, is -1/6 and -1/12."""
