@@ -137,11 +137,14 @@ train_recurrent() {
         syntactic-sequential) method=(--arch syntactic_attention_scan --sequential-semantics) ;;
         syntactic-action) method=(--arch syntactic_attention_scan --syntax-action) ;;
         syntactic-mlp) method=(--arch syntactic_attention_scan --semantic-mlp) ;;
-        syntactic-classes)
+        syntactic-classes | syntactic-meanings) # beyond the paper
             method=(
                 --arch syntactic_attention_scan
                 --syntactic-classes substitution --marker-meanings own
             )
+            if [[ $METHOD == syntactic-meanings ]]; then
+                method+=(--class-meanings own --train-batches mixed)
+            fi
             ;;
         lstm) # attention on the encoder's states; fairseq wants as many layers on both sides
             method=(

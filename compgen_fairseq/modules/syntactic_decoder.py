@@ -119,10 +119,11 @@ class SyntacticDecoder(nn.Module):
         counts, order = [len(h)] * steps, None
         if lengths is not None and h.device.type == "cpu" and len(h) > 1:
             order = lengths.argsort(descending=True)
-            counts = [max(1, int(n)) for n in lengths.view(-1, 1).gt(torch.arange(steps)).sum(0)]
-            h, summary, mask = h[order], summary[order], mask[order]
-            same = None if same is None else same[order]
+            going_on = lengths.view(-1, 1).gt(torch.arange(steps)).sum(0)
+            counts = going_on.clamp(min=1).tolist()
+            h, summary, mask = (x.index_select(0, order) for x in (h, summary, mask))
+            same = None if same is None else same.index_select(0, order)
         messages, query, *_ = self.begin(h, summary)
         weight = self.layers[0].weight_hh
         weights = Unroll.apply(self._keys(h), messages, query, mask, weight, counts, same)
-        return weights if order is None else weights[order.argsort()]
+        return weights if order is None else weights.index_select(0, order.argsort())

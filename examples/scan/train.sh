@@ -7,8 +7,8 @@
 # methods there METHOD can be syntactic, syntactic-sequential, syntactic-action,
 # syntactic-mlp (Syntactic Attention and its ablations: its authors' 200,000 pairs, 32 at a time;
 # with SIZE=paper one at a time, an hour on a CPU),
-# syntactic-classes (ours: exchangeable words share their syntax, and markers mean the end alone) or
-# lstm.
+# syntactic-classes (ours: exchangeable words share their syntax, and markers mean the end alone),
+# syntactic-meanings (ours: also, a class alone tells the words apart that it exchanges) or lstm.
 set -euo pipefail
 # shellcheck source=../recipe.sh
 source "$(dirname "${BASH_SOURCE[0]}")/../recipe.sh"
@@ -18,9 +18,10 @@ selection=(
     --validate-interval 1000000 --max-tokens-valid 8192
 )
 OTHER_METHODS="syntactic, syntactic-sequential, syntactic-action, syntactic-mlp, syntactic-classes, \
-lstm"
+syntactic-meanings, lstm"
 case "${METHOD:-sq}" in
-    syntactic | syntactic-sequential | syntactic-action | syntactic-mlp | syntactic-classes | lstm)
+    syntactic | syntactic-sequential | syntactic-action | syntactic-mlp | syntactic-classes | \
+        syntactic-meanings | lstm)
         train_recurrent "${selection[@]}"
         exit
         ;;

@@ -92,7 +92,7 @@ def test_prototypes_as_their_authors_train(recipe, languages, method, epochs, li
     ("recipe", "method", "size", "single"),
     [
         ("scan", "syntactic", "paper", True),
-        ("scan", "syntactic-classes", "tiny", False),
+        ("scan", "syntactic-meanings", "tiny", False),
         ("daxy", "lstm", "tiny", False),
     ],
 )
