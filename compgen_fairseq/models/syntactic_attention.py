@@ -71,8 +71,8 @@ class SyntacticAttentionConfig(FairseqDataclass):
         "free: any word can tell any target words apart; own, beyond the paper: target words that "
         "the words of a class exchange are told apart by that class alone, so that no other word "
         "can take a part of its meaning, and training gives the places of one word in a sentence "
-        "equal gradients of attention, as the loss can't tell them apart (with --syntactic-classes "
-        "substitution)",
+        "equal gradients of what attention says, as the loss can't tell them apart (with "
+        "--syntactic-classes substitution)",
     )
     scaled_attention: bool = option(
         False,

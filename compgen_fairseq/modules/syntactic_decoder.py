@@ -68,20 +68,20 @@ class SyntacticDecoder(nn.Module):
             h: source states ``(batch, src_len, dim)``.
             mask: added to the scores, ``(batch, 1, src_len)``.
             state: what :meth:`begin` or the step before returned.
-            same: what the gradient of the scores is multiplied with, ``(batch, src_len,
-                src_len)``, or None.
+            same: what the gradient that the scores get through ``alpha`` is multiplied with, but
+                not the one through the next state, ``(batch, src_len, src_len)``, or None.
 
         Returns:
             the attention ``alpha``, ``(batch, 1, src_len)``, and the next state.
         """
         messages, query, hidden, cell = state
         scores = torch.baddbmm(mask, query.unsqueeze(1), self._keys(h).mT)
-        if same is not None:
-            shared = torch.bmm(scores, same)
-            scores = shared + (scores - shared).detach()
         weights = scores.softmax(dim=-1)
         gates = torch.bmm(weights, messages).squeeze(1)
         hidden, cell = self.layers[0].advance(gates, hidden, cell)
+        if same is not None:
+            shared = torch.bmm(scores, same)
+            weights = (shared + (scores - shared).detach()).softmax(dim=-1)
         return weights, [messages, hidden, hidden, cell]
 
     def _keys(self, h: Tensor) -> Tensor:

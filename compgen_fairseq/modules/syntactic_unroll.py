@@ -28,6 +28,12 @@ def grow(x: Tensor, rows: int) -> Tensor:
     return x if len(x) == rows else F.pad(x, (0, 0, 0, rows - len(x)))
 
 
+def softmax_gradient(d_alpha: Tensor, alpha: Tensor) -> Tensor:
+    """The gradient of the scores, of that of their softmax."""
+    d_score = d_alpha * alpha
+    return torch.addcmul(d_score, alpha, d_score.sum(-1, keepdim=True), value=-1)
+
+
 class Unroll(torch.autograd.Function):
     """The attention of all steps.
 
@@ -49,8 +55,8 @@ class Unroll(torch.autograd.Function):
         weight: ``(4 * dim, dim)``.
         counts: how many sentences, from the first one on, take each step: at least one step, at
             least one sentence, and never more than took the step before.
-        same: what the gradient of the scores is multiplied with, ``(batch, src_len, src_len)``, or
-            None.
+        same: what the gradient that the scores get through the result is multiplied with, but not
+            the one through later steps, ``(batch, src_len, src_len)``, or None.
 
     Returns:
         ``(batch, len(counts), src_len)``, zero where a sentence takes no step.
@@ -111,7 +117,10 @@ class Unroll(torch.autograd.Function):
         d_state = d_cell = torch.zeros_like(states[-1])
         for step in range(last, -1, -1):
             n = counts[step]
-            d_alpha = gradient[:n, step]
+            alpha = alphas[:n, step]
+            d_score = softmax_gradient(gradient[:n, step], alpha)
+            if same is not None:
+                d_score = torch.bmm(d_score.unsqueeze(1), same[:n]).squeeze(1)
             if step < last:
                 d_cell = torch.addcmul(d_cell, d_state, through[step])
                 d_product = torch.stack([d_cell, d_cell, d_cell, d_state], dim=1)
@@ -119,15 +128,9 @@ class Unroll(torch.autograd.Function):
                 d_products.append(d_product)
                 d_cell = grow(d_cell * forget[step], n)
                 d_later = torch.bmm(d_product.unsqueeze(1), messages[: len(d_product)].mT)
-                d_alpha = d_alpha + grow(d_later.squeeze(1), n)
-            alpha = alphas[:n, step]
-            d_score = d_alpha * alpha
-            d_score = torch.addcmul(d_score, alpha, d_score.sum(-1, keepdim=True), value=-1)
-            d_score = d_score.unsqueeze(1)
-            if same is not None:
-                d_score = torch.bmm(d_score, same[:n])
-            d_scores.append(grow(d_score.squeeze(1), batch))
-            d_state = torch.bmm(d_score, keys[:n]).squeeze(1)
+                d_score = d_score + softmax_gradient(grow(d_later.squeeze(1), n), alpha)
+            d_scores.append(grow(d_score, batch))
+            d_state = torch.bmm(d_score.unsqueeze(1), keys[:n]).squeeze(1)
             if 0 < step < last:
                 d_state[: len(d_product)].addmm_(d_product, weight)
         queries = torch.stack([grow(state, batch) for state in states], dim=1)
