@@ -78,7 +78,10 @@ train_sq() {
 TRANSFORMERS="transformer, cat, proto, proto-identity, proto-target-side, proto-source-and-target, \
 proto-random, proto-two-pass"
 stage2=() # more flags of a stage 2, for a recipe to add to
-is_transformer() { [[ ", $TRANSFORMERS, " == *", ${METHOD:-sq}, "* ]]; }
+is_transformer() { method_is_of "$TRANSFORMERS"; }
+
+# method_is_of "NAME, NAME, ...": whether METHOD is one of them.
+method_is_of() { [[ ${METHOD:-sq} != *" "* && ", $1, " == *", ${METHOD:-sq}, "* ]]; }
 
 # train_transformer ARCH CAT_ARCH PROTO_ARCH FLAG...: trains one of TRANSFORMERS, as METHOD says.
 train_transformer() {

@@ -19,13 +19,10 @@ selection=(
 )
 OTHER_METHODS="syntactic, syntactic-sequential, syntactic-action, syntactic-mlp, syntactic-classes, \
 syntactic-meanings, lstm"
-case "${METHOD:-sq}" in
-    syntactic | syntactic-sequential | syntactic-action | syntactic-mlp | syntactic-classes | \
-        syntactic-meanings | lstm)
-        train_recurrent "${selection[@]}"
-        exit
-        ;;
-esac
+if method_is_of "$OTHER_METHODS"; then
+    train_recurrent "${selection[@]}"
+    exit
+fi
 
 if [[ $SIZE == paper ]]; then # the paper's appendix B.2 and its authors' settings
     : "${UPDATES:=100000}" "${STAGE1_EPOCHS:=40}"
