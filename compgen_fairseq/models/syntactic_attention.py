@@ -26,7 +26,6 @@ from torch import Tensor
 
 from compgen.ranges import AT_LEAST_1, RATE, check, ranges
 from compgen_fairseq.models.known_dictionary import know_dictionaries
-from compgen_fairseq.modules.class_meanings import class_means, owned_classes
 from compgen_fairseq.modules.dropout import apply_dropout
 from compgen_fairseq.modules.masks import padding_mask, same_words
 from compgen_fairseq.modules.syntactic_decoder import SyntacticDecoder
@@ -68,9 +67,9 @@ class SyntacticAttentionConfig(FairseqDataclass):
     )
     class_meanings: ChoiceEnum(["free", "own"]) = option(  # type: ignore[valid-type]
         "free",
-        "free: any word can tell any target words apart; own, beyond the paper: target words that "
-        "the words of a class exchange are told apart by that class alone, so that no other word "
-        "can take a part of its meaning, and training gives the places of one word in a sentence "
+        "free: any word can mean any target words; own, beyond the paper: target words that the "
+        "words of a class exchange are meant by that class alone, so that no other word can take "
+        "a part of its meaning, and training gives the places of one word in a sentence "
         "equal gradients of what attention says, as the loss can't tell them apart (with "
         "--syntactic-classes substitution)",
     )
@@ -193,16 +192,14 @@ class SyntacticAttentionDecoder(FairseqIncrementalDecoder):
     """Writes the meanings of the words that the syntactic stream attends to."""
 
     _STATE, _SAID = "syntactic_attention.state", "syntactic_attention.said"
-    classes: Tensor | None  # (types,): target words that a class of source words exchanges
-    owners: Tensor | None  # (types,): the class that does, as the encoder names it, or -1
+    owners: Tensor | None  # (types,): the class of source words that exchanges it, or -1
 
     def __init__(self, cfg: SyntacticAttentionConfig, dictionary):
         super().__init__(dictionary)
         self.pad, self.end = dictionary.pad(), dictionary.eos()
         self.marked = str(cfg.marker_meanings) == "own"
         owned = str(cfg.class_meanings) == "own"
-        for name in ("classes", "owners"):
-            self.register_buffer(name, torch.full((len(dictionary),), -1) if owned else None)
+        self.register_buffer("owners", torch.full((len(dictionary),), -1) if owned else None)
         self.syntax_action = cfg.syntax_action
         dim = 2 * cfg.encoder_hidden_size
         self.syntax = SyntacticDecoder(dim, cfg.scaled_attention)
@@ -272,17 +269,11 @@ class SyntacticAttentionDecoder(FairseqIncrementalDecoder):
         said = F.linear(meanings, self.output.weight)
         if self.owners is not None:
             own = encoder_out["kinds"].unsqueeze(-1).eq(self.owners)
-            said = torch.where(own, said, F.linear(meanings, self._undecided(self.output.weight)))
+            said = said * (own | self.owners.lt(0))
         if self.marked:
             end = torch.arange(said.size(-1), device=said.device) == self.end
             said = said * (encoder_out["markers"].unsqueeze(-1) == end)
         return said
-
-    def _undecided(self, x: Tensor) -> Tensor:
-        """``(types, ...)`` -> the same, with its mean for each class of target words that has an
-        owner."""
-        assert self.classes is not None and self.owners is not None
-        return class_means(x, owned_classes(self.classes, self.owners), 0)
 
     def _start_after_padding(self, weights: Tensor, prev_output_tokens: Tensor) -> Tensor:
         """Move each target's first step, ``(batch, len, ...)``, behind padding on its left."""
@@ -304,7 +295,7 @@ class SyntacticAttentionDecoder(FairseqIncrementalDecoder):
         if not self.restricted:
             return self.output(features)
         bias = self.output.bias
-        return features + (bias if self.owners is None else self._undecided(bias))
+        return features + (bias if self.owners is None else bias * self.owners.lt(0))
 
     def reorder_incremental_state(
         self, incremental_state: dict[str, Any], new_order: Tensor
@@ -358,13 +349,14 @@ class SyntacticAttentionModel(FairseqEncoderDecoderModel):
         """Refuse what is another model.
 
         Raises:
-            ValueError: the checkpoint's decoder writes a start marker before the first word.
+            ValueError: the checkpoint's decoder writes a start marker before the first word, or has
+                every word say something of what a class exchanges.
         """
         super().upgrade_state_dict_named(state_dict, name)
-        if "decoder.output.0.weight" in state_dict:
+        if not state_dict.keys().isdisjoint(("decoder.output.0.weight", "decoder.classes")):
             raise ValueError(
-                "the checkpoint's decoder writes a start marker before the first word, which this "
-                "model does not: train it again"
+                "the checkpoint is of an earlier Syntactic Attention, whose decoder writes other "
+                "words: train it again"
             )
 
     def missing_classes(self) -> tuple[str, None] | None:
@@ -383,8 +375,7 @@ class SyntacticAttentionModel(FairseqEncoderDecoderModel):
         """
         assert self.encoder.classes is not None
         self.encoder.classes.copy_(source)
-        if self.decoder.classes is not None and self.decoder.owners is not None:
-            self.decoder.classes.copy_(target)
+        if self.decoder.owners is not None:
             self.decoder.owners.copy_(owners)
 
 

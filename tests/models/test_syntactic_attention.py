@@ -127,24 +127,22 @@ def test_markers_mean_the_end_and_words_all_else():
     torch.testing.assert_close(meant[[0, -1]][:, words], bias[words].expand(2, -1))
 
 
-def test_a_class_alone_tells_the_words_apart_that_it_exchanges():
-    """6 and 9 exchange 5 and 8: any other word says both alike, their mean of before."""
+def test_a_class_alone_means_the_words_that_it_exchanges():
+    """6 and 9 exchange 5 and 8: no other word or marker says anything of these."""
     free, model = build("own"), build("classes")
     written, meant = said(free, 7, 6, 9), said(model, 7, 6, 9)
     pair, bias = [5, 8], model.decoder.output.bias
     rest = [type_ for type_ in range(len(bias)) if type_ not in pair]
     torch.testing.assert_close(meant[:, rest], written[:, rest])
-    together = written[1, pair].mean()  # of 7
-    torch.testing.assert_close(meant[1, pair], together.expand(2))
-    own = written[2:4, pair] - bias[pair] + bias[pair].mean()
-    torch.testing.assert_close(meant[2:4, pair], own)
+    assert meant[[0, 1, 4]][:, pair].eq(0).all()
+    torch.testing.assert_close(meant[2:4, pair], written[2:4, pair] - bias[pair])
 
 
-def test_a_checkpoint_that_writes_the_start_is_refused():
-    model = build()
-    state = model.state_dict()
-    state["decoder.output.0.weight"] = state.pop("decoder.output.weight")
-    with pytest.raises(ValueError, match=r"writes a start marker .*: train it again"):
+@pytest.mark.parametrize("key", ["decoder.output.0.weight", "decoder.classes"])
+def test_an_earlier_checkpoint_is_refused(key):
+    state = build().state_dict()
+    state[key] = state["decoder.output.weight"]
+    with pytest.raises(ValueError, match=r"of an earlier Syntactic Attention, .*: train it again"):
         build().load_state_dict(state)
 
 
