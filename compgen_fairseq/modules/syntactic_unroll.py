@@ -112,15 +112,16 @@ class Unroll(torch.autograd.Function):
             slope = torch.stack(slopes, dim=1).split(going_on)
             through = (o * (1 - tanh * tanh)).split(going_on)
             forget = f.split(going_on)
+        d_said = softmax_gradient(gradient, alphas)
+        if same is not None:
+            d_said = torch.bmm(d_said, same)
         d_scores: list[Tensor] = []
         d_products: list[Tensor] = []
         d_state = d_cell = torch.zeros_like(states[-1])
         for step in range(last, -1, -1):
             n = counts[step]
             alpha = alphas[:n, step]
-            d_score = softmax_gradient(gradient[:n, step], alpha)
-            if same is not None:
-                d_score = torch.bmm(d_score.unsqueeze(1), same[:n]).squeeze(1)
+            d_score = d_said[:n, step]
             if step < last:
                 d_cell = torch.addcmul(d_cell, d_state, through[step])
                 d_product = torch.stack([d_cell, d_cell, d_cell, d_state], dim=1)
