@@ -2,7 +2,6 @@
 
 import shlex
 from collections.abc import Sequence
-from importlib import metadata
 from itertools import groupby
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
@@ -13,8 +12,7 @@ from compgen.reporting.comparison import LEVEL, METHOD, Comparisons
 from compgen.reporting.curves import TRAINING, Curve
 from compgen.reporting.pictures import Figure
 from compgen.reporting.report import Report
-
-PACKAGE = "compgen.reporting"
+from compgen.scoring.signature import version
 
 
 def html(
@@ -33,7 +31,7 @@ def html(
     Raises:
         ValueError: if a figure cannot be read.
     """
-    loader = PackageLoader(PACKAGE, "page")
+    loader = PackageLoader("compgen.reporting", "page")
     page = Environment(loader=loader, autoescape=True, undefined=StrictUndefined, trim_blocks=True)
     groups = _groups(report, curves)
     return page.get_template("report.html").render(
@@ -56,7 +54,7 @@ def html(
         runs=report_tables.runs_table(report),
         settings=report_tables.settings_table(report),
         command=shlex.join(command),
-        version=_version(),
+        version=version(),
     )
 
 
@@ -97,10 +95,3 @@ def _static(page: Environment, name: str) -> Markup:
     """A file of the page that stands in it as it is."""
     assert page.loader is not None
     return Markup(page.loader.get_source(page, name)[0])
-
-
-def _version() -> str:
-    try:
-        return metadata.version("compgen_fairseq")
-    except metadata.PackageNotFoundError:  # used through --user-dir without being installed
-        return "uninstalled"

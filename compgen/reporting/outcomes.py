@@ -47,20 +47,19 @@ def outcomes(run: Run, score: ScoreName) -> Outcomes:
     """
     if run.path.is_file():
         return _kept(run, score)
-    name, _, number = score.name.partition(" (")[0].partition(" ")
     said = run.scores[score]
     subset = said.file.name.partition(".")[0]
     reference = said.options.get("reference")
-    if subset == name:  # the metric's own file
+    if subset == score.metric:  # the metric's own file
         subset = Path(reference).stem if reference else "test"
     try:
-        metric = _metric(run, name, subset, dict(said.options))
+        metric = _metric(run, score.metric, subset, dict(said.options))
         log = read(said.file.with_name(f"{subset}.{score.checkpoint}.log"))
         if isinstance(metric, BleuMetric):
             _agree(run, score, metric.score(log).numbers["score"])
             references = log.references(metric.reference)
             return Outcomes(log.sources, (), log.hypotheses, references, metric.how)
-        values = metric.values(log).get(number or "score")
+        values = metric.values(log).get(score.number)
     except (ValueError, OSError, TypeError) as error:
         raise NoOutcomes(str(error)) from None
     if values is None:

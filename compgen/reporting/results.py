@@ -127,9 +127,8 @@ def _minutes(sessions: list[dict[str, Any]]) -> dict[str, float | None]:
 def _numbers(file: Path, name: ScoreName) -> float | dict[str, float]:
     """The number of a score or, of exact match, how many of how many, too."""
     found = json.loads(file.read_text(encoding="utf-8"))
-    number = name.name.partition(" (")[0].partition(" ")[2] or "score"
-    value = round(found[number], 4)
-    if number == "score" and "correct" in found:
+    value = round(found[name.number], 4)
+    if name.number == "score" and "correct" in found:
         return {"score": value, "correct": found["correct"], "total": found["total"]}
     return value
 

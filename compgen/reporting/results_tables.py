@@ -8,7 +8,7 @@ from typing import Any
 
 from compgen.reporting.outcomes import NoOutcomes, outcomes
 from compgen.reporting.report import Row, Summary
-from compgen.reporting.runs import CHECKPOINTS, DATA, LOWER_IS_BETTER, Run, ScoreName, read_result
+from compgen.reporting.runs import CHECKPOINTS, DATA, Run, ScoreName, read_result
 
 PAPERS = "papers.toml"
 HELD_OUT = ("train20", "last20")  # validation sets of the training distribution's own data
@@ -77,7 +77,7 @@ def headlines(folder: Path | str) -> str:
         paper = papers.get(data, {})
         runs = places.get(data, {}).get(setting, [])
         rows = {method.row.label: method.row for method in _methods(runs, ()) if method.row.runs}
-        name = ScoreName(score, "best", score.partition(" ")[0] in LOWER_IS_BETTER)
+        name = ScoreName(score, "best")
         if rows.keys() & set(names):
             cells = [_headline(one, name, rows, paper.get(score, {})) for one in names]
             title = f"{score.replace('_', ' ')}{DOWN if name.lower_is_better else ''}"
@@ -127,12 +127,12 @@ def _table(runs: Sequence[Run], paper: dict[str, Any], ours: Sequence[str]) -> l
         "| --- | --- | " + " | ".join(9 * ["---:"]) + " |",
     ]
     for name in shown:
-        lower = name.partition(" ")[0] in LOWER_IS_BETTER
+        scores = [ScoreName(name, checkpoint) for checkpoint in CHECKPOINTS]
         for row in (method.row for method in methods if method.row.runs):
-            best, last = (row.summary(ScoreName(name, c, lower)) for c in CHECKPOINTS)
+            best, last = map(row.summary, scores)
             if best is None or last is None:
                 continue
-            cells = [f"{name}{DOWN if lower else ''}"]
+            cells = [f"{name}{DOWN if best.lower_is_better else ''}"]
             cells += [f"{row.label} (ours)" if row.label in ours else row.label, str(best.n)]
             cells += [_spread(best), f"{best.median:.2f}", f"{best.worst:.2f}", _spread(last)]
             cells += [figures.get(name, {}).get(row.label, ""), f"{row.runs[0].updates:,}"]
@@ -206,7 +206,7 @@ def _changes(methods: Sequence[Trained]) -> list[str]:
         if baseline is None or baseline is row:
             continue
         for name in ("cter instance", "cter aggregate"):
-            a, b = (_pooled(one, ScoreName(name, "best", True)) for one in (baseline, row))
+            a, b = (_pooled(one, ScoreName(name, "best")) for one in (baseline, row))
             if len(a) == len(b) and any(a):
                 found = relative_change(a, b)
                 low, high = found.interval

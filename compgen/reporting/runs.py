@@ -42,14 +42,26 @@ class ScoreName(NamedTuple):
     """A number that a run was given.
 
     Args:
-        name: the metric, with the number's own name if it has several: ``cter instance``.
+        name: the metric, the number's own name if it has several, and the subset if that is not
+            the metric's usual one: ``cter instance``, ``exact_match (test1)``.
         checkpoint: ``best`` or ``last``.
-        lower_is_better: what its best value is.
     """
 
     name: str
     checkpoint: str
-    lower_is_better: bool
+
+    @property
+    def metric(self) -> str:
+        return self.name.partition(" ")[0]
+
+    @property
+    def number(self) -> str:
+        """The number's own name; ``score`` if it is the metric's only or main one."""
+        return self.name.partition(" (")[0].partition(" ")[2] or "score"
+
+    @property
+    def lower_is_better(self) -> bool:
+        return self.metric in LOWER_IS_BETTER
 
 
 class Score(NamedTuple):
@@ -171,7 +183,7 @@ def read_result(file: Path) -> Run:
             updates=whole(found["updates"]),
             minutes=math.nan if found["minutes"] is None else number(found["minutes"]),
             scores={
-                ScoreName(name, checkpoint, name.partition(" ")[0] in LOWER_IS_BETTER): Score(
+                ScoreName(name, checkpoint): Score(
                     number(value["score"] if isinstance(value, dict) else value),
                     found["signatures"][name],
                     file,
@@ -331,13 +343,13 @@ def _scores(path: Path) -> dict[ScoreName, Score]:
                 if found.get(key) is None:
                     continue  # a case of COGS without sentences
                 name = metric if key == "score" else f"{metric} {key}"
-                score = ScoreName(name + about, checkpoint, metric in LOWER_IS_BETTER)
                 try:
                     value = number(found[key])
                 except TypeError:
                     raise ValueError(f"{file}: its {key} is no number") from None
                 options = found.get("options")
                 options = options if isinstance(options, dict) else {}
+                score = ScoreName(name + about, checkpoint)
                 scores[score] = Score(value, str(found.get("signature")), file, options)
     if not scores:
         raise ValueError(f"{path}: it has no scores; evaluate.sh writes them")

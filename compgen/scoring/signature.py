@@ -11,9 +11,13 @@ def signature(metric: str, n: int, **settings: str) -> str:
         n: the number of sentences that were scored.
         settings: what else the number depends on, such as ``rules="strict"``; put before ``n``.
     """
-    try:
-        version = metadata.version("compgen_fairseq")
-    except metadata.PackageNotFoundError:  # used through --user-dir without being installed
-        version = "uninstalled"
-    stated = {"metric": metric, "case": "mixed", **settings, "n": n, "version": version}
+    stated = {"metric": metric, "case": "mixed", **settings, "n": n, "version": version()}
     return "|".join(f"{key}:{value}" for key, value in stated.items())
+
+
+def version() -> str:
+    """The installed version of this package."""
+    try:
+        return metadata.version("compgen_fairseq")
+    except metadata.PackageNotFoundError:  # used through --user-dir without being installed
+        return "uninstalled"

@@ -22,7 +22,7 @@ PIXEL = (
     "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJg"
     "gg=="
 )
-BEST = ScoreName("exact_match", "best", False)
+BEST = ScoreName("exact_match", "best")
 SCORES = {"plain": (20.0, 22.0), "a-method-with-a-rather-long-name": (100.0,), "srl": (9.5,)}
 
 

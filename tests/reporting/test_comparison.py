@@ -14,9 +14,9 @@ from compgen.scoring.bleu import BleuOptions, bleu
 from compgen.scoring.metrics import BleuMetric
 from compgen.scoring.significance import compare_bleu
 
-EXACT, BLEU = ScoreName("exact_match", "best", False), ScoreName("bleu", "best", False)
-CTER = [ScoreName(f"cter {number}", "best", True) for number in ("instance", "aggregate")]
-COGS = ScoreName("cogs", "best", False)
+EXACT, BLEU = ScoreName("exact_match", "best"), ScoreName("bleu", "best")
+CTER = [ScoreName(f"cter {number}", "best") for number in ("instance", "aggregate")]
+COGS = ScoreName("cogs", "best")
 SOURCES = [f"s {i}" for i in range(20)]
 TARGETS = [f"the target of sentence number {i}" for i in range(20)]
 
@@ -179,7 +179,7 @@ def test_cogs_counts_the_generalization_cases(make, tmp_path):
     for run, right in zip(runs, (1, 8), strict=True):
         run.scores.clear()
         run.scores[COGS] = Score(100 * right / 16, "c", run.path / "cogs.best.json")
-        macro = ScoreName("cogs macro", "best", False)
+        macro = ScoreName("cogs macro", "best")
         run.scores[macro] = Score(1.0, "c", run.path / "cogs.best.json")
     whole, macro = compare(reported(*([run] for run in runs))).found
     assert whole.p_sentences == stats.binomtest(7, 7).pvalue

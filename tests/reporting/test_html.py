@@ -15,7 +15,7 @@ from compgen.reporting.html import html, title
 from compgen.reporting.report import Report, Row
 from compgen.reporting.runs import Run, Score, ScoreName
 
-BEST = ScoreName("exact_match", "best", False)
+BEST = ScoreName("exact_match", "best")
 PNG = b"\x89PNG\r\n\x1a\n and so on"
 EVIL = "<script>alert(1)</script>&\"'"
 

@@ -8,8 +8,8 @@ from compgen.reporting.render import as_json, markdown
 from compgen.reporting.report import Summary, report
 from compgen.reporting.runs import Run, Score, ScoreName
 
-BEST, LAST = (ScoreName("exact_match", name, False) for name in ("best", "last"))
-CTER = ScoreName("cter instance", "best", True)
+BEST, LAST = (ScoreName("exact_match", name) for name in ("best", "last"))
+CTER = ScoreName("cter instance", "best")
 
 
 def run(name: str, seed: int = 1, scores=(50.0, 40.0), updates: int = 90, **changes) -> Run:

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from compgen.reporting.runs import ScoreName, differences, named, read_run, short
+from compgen.reporting.runs import differences, named, read_run, short
 
 EXACT = {"metric": "exact_match", "score": 50.0, "correct": 1, "total": 2, "signature": "m:e|n:2"}
 
@@ -67,36 +67,23 @@ def test_the_record_of_a_training(tiny_model, make):
     assert 0 < run.minutes < 60
     expected = {
         **{"optimization.max_epoch": 8, "optimization.lr": [0.01], "dataset.max_tokens": 200},
-        **{
-            "task.train_batches": "spread",
-            "model._name": "transformer",
-            "optimizer._name": "adam",
-        },
+        **{"task.train_batches": "spread", "model._name": "transformer"},
+        "optimizer._name": "adam",
         **{"model.encoder_embed_dim": 16, "checkpoint.best_checkpoint_metric": "exact_match"},
     }
     assert {name: run.settings.get(name) for name in expected} == expected
     assert "model.seed" not in run.settings  # an old kind of model has every option as its own
     options = {name.rpartition(".")[2] for name in run.settings}
-    assert not options & {
-        "seed",
-        "save_dir",
-        "user_dir",
-        "cpu",
-        "log_format",
-        "beam",
-        "num_workers",
-    }
+    unlisted = "seed save_dir user_dir cpu log_format beam num_workers"
+    assert not options & set(unlisted.split())
 
 
 def test_seeds_paths_logging_and_devices_are_no_settings(make):
     one = read_run(make())
     changes = {"seed": 22, "save_dir": "x", "cpu": False, "log_interval": 1, "num_workers": 8}
     other = read_run(make("sal.22", session(7, **changes, distributed_port=99, beam=1)))
-    assert (
-        other.seed == 22
-        and other.label == "sal"
-        and differences(one.settings, other.settings) == []
-    )
+    assert (other.seed, other.label) == (22, "sal")
+    assert differences(one.settings, other.settings) == []
     assert one.settings["model.attention"] == "sal" and one.settings["model.quantizer"] is None
 
 
@@ -189,13 +176,7 @@ def test_every_number_of_a_score_file_has_its_name(make):
     folder = make()
     files = {
         "test1.best": {**EXACT, "score": 99.0},
-        "cter.last": {
-            "metric": "cter",
-            "instance": 20,
-            "aggregate": 50.5,
-            "n": 9,
-            "signature": "c",
-        },
+        "cter.last": {"metric": "cter", "instance": 20, "aggregate": 50.5, "signature": "c"},
         "cogs.best": {"metric": "cogs", "score": 80, "lexical": 90, "structural": None, "macro": 1},
         "bleu.last": {"metric": "bleu", "score": 60.5, "brevity_penalty": 1.0, "signature": "b"},
         "codes.best": {"source": [["a"]]},
@@ -203,17 +184,19 @@ def test_every_number_of_a_score_file_has_its_name(make):
     for name, content in files.items():
         (folder / f"{name}.json").write_text(json.dumps(content))
     scores = read_run(folder).scores
-    assert {tuple(name): score.value for name, score in scores.items()} == {
-        ("exact_match", "best", False): 50,
-        ("exact_match (test1)", "best", False): 99,
-        ("cogs", "best", False): 80,
-        ("cogs lexical", "best", False): 90,
-        ("cogs macro", "best", False): 1,
-        ("bleu", "last", False): 60.5,
-        ("cter instance", "last", True): 20,
-        ("cter aggregate", "last", True): 50.5,
+    assert {name: score.value for name, score in scores.items()} == {
+        ("exact_match", "best"): 50,
+        ("exact_match (test1)", "best"): 99,
+        ("cogs", "best"): 80,
+        ("cogs lexical", "best"): 90,
+        ("cogs macro", "best"): 1,
+        ("bleu", "last"): 60.5,
+        ("cter instance", "last"): 20,
+        ("cter aggregate", "last"): 50.5,
     }
-    assert scores[ScoreName("cter aggregate", "last", True)].signature == "c"
+    assert {name.metric for name in scores if name.lower_is_better} == {"cter"}
+    assert {name.number for name in scores} == {"score", "lexical", "macro", "instance", "aggregate"}
+    assert scores["cter aggregate", "last"].signature == "c"
 
 
 def test_settings_are_named_like_flags():
