@@ -4,6 +4,7 @@ import base64
 import io
 from collections.abc import Sequence
 from math import isfinite
+from typing import Any
 
 from compgen import plotting
 from compgen.reporting.curves import Curve, mean, thinned
@@ -58,7 +59,7 @@ def _dot(points: Sequence[tuple[int, float]]) -> dict[str, str]:
     return {"marker": "o"} if len(points) == 1 else {}
 
 
-def _address(figure: object) -> str:
+def _address(figure: Any) -> str:
     data = io.BytesIO()
-    figure.savefig(data, format="svg", metadata={"Date": None})  # type: ignore[attr-defined]
+    figure.savefig(data, format="svg", metadata={"Date": None})
     return f"data:image/svg+xml;base64,{base64.b64encode(data.getvalue()).decode()}"

@@ -5,7 +5,7 @@ sentences of this kind? *Over seeds*: would models trained with other seeds diff
 sentences? A small p-value of the one says nothing about the other.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from compgen.reporting.outcomes import NoOutcomes, Outcomes, outcomes
@@ -187,20 +187,17 @@ def _over_sentences(
             raise NoOutcomes(f"{first.label} and {row.label} have other references")
         tested = compare_bleu(one.hypotheses, other.hypotheses, one.references, one.options)
         return None, tested.p_value
-    paired = compare_paired(_pooled(a), _pooled(b))
+    paired = compare_paired(pooled(a), pooled(b))
     return paired.interval, paired.p_value
 
 
-def _pooled(found: list[Outcomes]) -> list[float]:
+def pooled(found: Sequence[Outcomes]) -> list[float]:
     """The value of each sentence, or group of them: the mean over the seeds."""
     return [sum(v) / len(v) for v in zip(*(one.values for one in found), strict=True)]
 
 
 def _median(row: Row, found: list[Outcomes], score: ScoreName) -> Outcomes:
     """The outcomes of the run whose score is the median; the lower one of two."""
-
-    def value(pair: tuple[Run, Outcomes]) -> float:
-        return pair[0].scores[score].value
-
-    ordered = sorted(zip(row.runs, found, strict=True), key=value)
+    by_run = zip(row.runs, found, strict=True)
+    ordered = sorted(by_run, key=lambda pair: pair[0].scores[score].value)
     return ordered[(len(ordered) - 1) // 2][1]

@@ -12,7 +12,10 @@ from compgen.reporting.curves import Curve
 from compgen.reporting.pictures import Figure
 from compgen.reporting.report import Report, Summary
 from compgen.reporting.report_tables import Table
-from compgen.reporting.runs import ScoreName
+from compgen.reporting.runs import Run, ScoreName
+
+RUN = ("seed", "updates", "minutes", "command", "machine")
+SUMMARY = ("n", "mean", "std", "median", "best", "worst")
 
 
 def markdown(
@@ -59,19 +62,9 @@ def as_json(report: Report, comparisons: Comparisons = NO_COMPARISONS) -> dict[s
             {
                 "label": row.label,
                 "settings": row.settings,
-                "runs": [
-                    {
-                        "path": str(run.path),
-                        "seed": run.seed,
-                        "updates": run.updates,
-                        "minutes": run.minutes,
-                        "command": run.command,
-                        "machine": run.machine,
-                    }
-                    for run in row.runs
-                ],
+                "runs": [{"path": str(run.path), **_named(run, RUN)} for run in row.runs],
                 "scores": [
-                    {"score": score.name, "checkpoint": score.checkpoint, **_numbers(summary)}
+                    {**_score(score), **_named(summary, SUMMARY), "values": list(summary.values)}
                     for score in report.scores
                     if (summary := row.summary(score))
                 ],
@@ -80,30 +73,21 @@ def as_json(report: Report, comparisons: Comparisons = NO_COMPARISONS) -> dict[s
         ],
         "baseline": comparisons.baseline,
         "comparisons": [
-            {
-                **asdict(one),
-                "score": one.score.name,
-                "checkpoint": one.score.checkpoint,
-                "marks": one.marks,
-            }
-            for one in comparisons.found
+            {**asdict(one), **_score(one.score), "marks": one.marks} for one in comparisons.found
         ],
         "differing": list(report.differing),
-        "signatures": [_signature(report, score) for score in report.scores],
+        "signatures": [
+            {**_score(score), "signature": report.signature(score)} for score in report.scores
+        ],
     }
 
 
-def _signature(report: Report, score: ScoreName) -> dict[str, str]:
-    return {
-        "score": score.name,
-        "checkpoint": score.checkpoint,
-        "signature": report.signature(score),
-    }
+def _score(score: ScoreName) -> dict[str, str]:
+    return {"score": score.name, "checkpoint": score.checkpoint}
 
 
-def _numbers(summary: Summary) -> dict[str, Any]:
-    names = ("n", "mean", "std", "median", "best", "worst")
-    return {name: getattr(summary, name) for name in names} | {"values": list(summary.values)}
+def _named(what: Run | Summary, names: Sequence[str]) -> dict[str, Any]:
+    return {name: getattr(what, name) for name in names}
 
 
 def _link(path: Path, folder: Path) -> str:

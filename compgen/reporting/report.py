@@ -124,7 +124,7 @@ def report(runs: Sequence[Run], may_differ: frozenset[str] = frozenset()) -> Rep
     groups: dict[str, list[Run]] = {}
     for run in runs:
         groups.setdefault(json.dumps(run.settings, sort_keys=True, default=str), []).append(run)
-    rows = [Row(_label(group), _by_seed(group)) for group in groups.values()]
+    rows = list(map(_row, groups.values()))
     _check_settings(rows, may_differ)
     _check_facts(runs, may_differ)
     pairs = list(combinations(rows, 2))
@@ -189,11 +189,7 @@ def _refuse(a: Run, b: Run, option: str, label: str | None) -> None:
     )
 
 
-def _label(runs: Iterable[Run]) -> str:
-    return " / ".join(dict.fromkeys(run.label for run in runs))
-
-
-def _by_seed(runs: list[Run]) -> tuple[Run, ...]:
+def _row(runs: list[Run]) -> Row:
     ordered = sorted(runs, key=lambda run: run.seed)
     for a, b in pairwise(ordered):
         if a.seed == b.seed:
@@ -204,14 +200,12 @@ def _by_seed(runs: list[Run]) -> tuple[Run, ...]:
         apart = ordered[0].scores.keys() ^ run.scores.keys()
         if apart:
             score = min(apart)
-            with_it, without = (
-                (ordered[0], run) if score in ordered[0].scores else (run, ordered[0])
-            )
+            without, with_it = sorted((ordered[0], run), key=lambda run: score in run.scores)
             raise ValueError(
                 f"{without.path} has no {score.name} of checkpoint_{score.checkpoint}.pt, unlike "
                 f"{with_it.path}; evaluate it again"
             )
-    return tuple(ordered)
+    return Row(" / ".join(dict.fromkeys(run.label for run in runs)), tuple(ordered))
 
 
 def _tell_apart(rows: list[Row]) -> list[Row]:

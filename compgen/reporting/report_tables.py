@@ -7,7 +7,7 @@ from typing import Any
 from compgen.reporting.comparison import Comparison, Comparisons
 from compgen.reporting.curves import Curve
 from compgen.reporting.report import Report, Row, Summary
-from compgen.reporting.runs import short
+from compgen.reporting.runs import ScoreName, short
 
 CHECKPOINT_NAMES = {"best": "chosen", "last": "last"}  # "best" is also a column
 NONE = "-"
@@ -70,9 +70,8 @@ def score_tables(report: Report, comparisons: Comparisons) -> list[Table]:
             for score in of_name
             if (summary := row.summary(score))
         ]
-        title = name + (" (lower is better)" if of_name[0].lower_is_better else "")
         stamps = list(dict.fromkeys(map(report.signature, of_name)))
-        tables.append(Table(title, columns, rows, codes=stamps))
+        tables.append(Table(_title(of_name[0]), columns, rows, codes=stamps))
     return tables
 
 
@@ -80,7 +79,7 @@ def comparison_table(comparisons: Comparisons) -> Table:
     """Every row beside the baseline."""
     rows = [
         [
-            Cell(f"{one.score.name}{' (lower is better)' if one.score.lower_is_better else ''}"),
+            Cell(_title(one.score)),
             Cell(CHECKPOINT_NAMES[one.score.checkpoint]),
             Cell(one.label),
             Cell(f"{one.difference:+.2f}{one.marks}", one.difference),
@@ -90,9 +89,8 @@ def comparison_table(comparisons: Comparisons) -> Table:
         ]
         for one in comparisons.found
     ]
-    columns = (
-        "score,checkpoint,method,difference,95% interval,p over sentences,p over seeds"
-    ).split(",")
+    columns = ["score", "checkpoint", "method", "difference", "95% interval"]
+    columns += ["p over sentences", "p over seeds"]
     reasons = dict.fromkeys(one.untested for one in comparisons.found if one.untested)
     notes = [f"Not tested over sentences: {reason}." for reason in reasons]
     return Table(f"Against {comparisons.baseline}", columns, rows, notes)
@@ -138,14 +136,16 @@ def data_table(report: Report) -> Table:
 
 def settings_table(report: Report) -> Table:
     """Every setting that may change a score, the ones in which rows differ first."""
-    names = dict.fromkeys(
-        (*report.differing, *(name for row in report.rows for name in row.settings))
-    )
+    names = dict.fromkeys([*report.differing, *(n for row in report.rows for n in row.settings)])
     rows = [
         [Cell(name), *(Cell(str(row.settings.get(name, NONE))) for row in report.rows)]
         for name in names
     ]
     return Table("All settings", ["setting", *(row.label for row in report.rows)], rows)
+
+
+def _title(score: ScoreName) -> str:
+    return f"{score.name} (lower is better)" if score.lower_is_better else score.name
 
 
 def _statistics(summary: Summary, comparison: Comparison | None) -> Iterable[Cell]:
@@ -168,8 +168,7 @@ def _p(value: float | None) -> str:
 
 
 def _settings(report: Report, row: Row) -> str:
-    missing = "not set"
-    return ", ".join(f"{short(n)}={row.settings.get(n, missing)}" for n in report.differing)
+    return ", ".join(f"{short(n)}={row.settings.get(n, 'not set')}" for n in report.differing)
 
 
 def _span(numbers: list[int]) -> str:

@@ -51,12 +51,11 @@ def result(folder: Path | str, may_differ: frozenset[str] = frozenset()) -> dict
         ValueError: if the run is not finished, not evaluated, or not readable.
     """
     run = read_run(folder, may_differ)
-    settings = run.record["sessions"][-1]["settings"]
-    most = settings["optimization"]["max_update"]
-    if most and run.updates < most:
-        raise ValueError(f"{run.path} has done {run.updates} of {most} updates: it is not finished")
     sessions = run.record["sessions"]
     last = sessions[-1]
+    most = last["settings"]["optimization"]["max_update"]
+    if most and run.updates < most:
+        raise ValueError(f"{run.path} has done {run.updates} of {most} updates: it is not finished")
     restarts = {key: run.settings[key] for key in {RESTARTS} & run.settings.keys()}
     return {
         "method": run.label,
@@ -75,7 +74,7 @@ def result(folder: Path | str, may_differ: frozenset[str] = frozenset()) -> dict
             if name.checkpoint == "best"
         },
         "verdicts": _verdicts(run),
-        "chosen": _chosen(run),
+        "chosen": _chosen(run, last["settings"]),
         "settings": fingerprint({**flags(last["command"]), **restarts}),
         **restarts,
         "updates": run.updates,
@@ -112,8 +111,7 @@ def flags(command: str) -> dict[str, list[str]]:
             values.append(word)
     for file in {"finetune-from-model", "prototype-table"} & found.keys():
         found[file] = [Path(value).name for value in found[file]]
-    counted = [name for name in found if name.replace("-", "_") not in INDIFFERENT]
-    return {name: found[name] for name in counted}
+    return {flag: v for flag, v in found.items() if flag.replace("-", "_") not in INDIFFERENT}
 
 
 def _minutes(sessions: list[dict[str, Any]]) -> dict[str, float | None]:
@@ -133,9 +131,8 @@ def _numbers(file: Path, name: ScoreName) -> float | dict[str, float]:
     return value
 
 
-def _chosen(run: Run) -> dict[str, Any]:
+def _chosen(run: Run, settings: dict[str, Any]) -> dict[str, Any]:
     """By what the chosen checkpoint was chosen, and when."""
-    settings = run.record["sessions"][-1]["settings"]
     metric = settings["checkpoint"]["best_checkpoint_metric"]
     subset = settings["dataset"]["valid_subset"].split(",")[0]
     points = read_points(run.path / "train.log").get((subset, metric), ())

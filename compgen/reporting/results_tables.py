@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from compgen.reporting.comparison import pooled
 from compgen.reporting.outcomes import NoOutcomes, outcomes
 from compgen.reporting.report import Row, Summary
 from compgen.reporting.runs import CHECKPOINTS, DATA, Run, ScoreName, read_result
@@ -236,10 +237,9 @@ def baseline_of(method: str) -> str:
 def _pooled(row: Row, score: ScoreName) -> list[float]:
     """The value of each group of sentences as a mean over the seeds; nothing if one is not kept."""
     try:
-        seeds = [outcomes(run, score).values for run in row.runs]
+        return pooled([outcomes(run, score) for run in row.runs])
     except NoOutcomes:
         return []
-    return [sum(values) / len(values) for values in zip(*seeds, strict=True)]
 
 
 def _spread(summary: Summary) -> str:
