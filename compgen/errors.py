@@ -29,18 +29,17 @@ def sentence(error: BaseException) -> str:
     another process died of is read from the traceback it left.
     """
     text = " ".join(str(error).split())
+    kind, (package, place) = type(error).__name__, _place(error)
     if told := _about_output(error):
         return told
     if isinstance(error, OSError) and error.filename is not None:
         return f"{error.filename}: {error.strerror}"
-    if isinstance(error, ValueError | OSError) and _place(error)[0] in PACKAGES:
+    if isinstance(error, ValueError | OSError) and package in PACKAGES:
         return text
-    package = _place(error)[0]
     if isinstance(error, OSError) and error.errno is None and text:
         return text  # somebody's own words
     if isinstance(error, AssertionError) and package.startswith("fairseq") and " " in text:
         return text
-    kind, (_, place) = type(error).__name__, _place(error)
     if (inner := _of_another_process(str(error))) is not None:
         ours, kind, text, place = inner
         if ours and kind in ("ValueError", "OSError", "FileNotFoundError"):
@@ -98,10 +97,10 @@ def command(name: str) -> Callable[[Command], Command]:
                 status = main(argv)
                 sys.stdout.flush()
                 return status
+            except BrokenPipeError:
+                drop_output()
+                return 128 + signal.SIGPIPE
             except Exception as error:
-                if isinstance(error, BrokenPipeError):
-                    drop_output()
-                    return 128 + signal.SIGPIPE
                 if os.environ.get("COMPGEN_TRACEBACK"):
                     raise
                 print(f"{name}: {sentence(error)}", file=sys.stderr)

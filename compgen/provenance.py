@@ -104,12 +104,11 @@ def this_machine(gpus: Sequence[str] = (), processes: int = 1) -> dict[str, Any]
 
 def machine(recorded: dict[str, Any]) -> str:
     """:func:`this_machine` in words."""
-    gpus, processes = recorded["gpus"], recorded["processes"]
-    found = [
-        f"{recorded['cores']} cores of {recorded['cpu']}, OMP_NUM_THREADS {recorded['threads']}"
-    ]
-    found += [f"{processes} processes"] if processes > 1 else []
-    return ", ".join([*gpus, *found])
+    found = [*recorded["gpus"], f"{recorded['cores']} cores of {recorded['cpu']}"]
+    found.append(f"OMP_NUM_THREADS {recorded['threads']}")
+    if recorded["processes"] > 1:
+        found.append(f"{recorded['processes']} processes")
+    return ", ".join(found)
 
 
 def _cores() -> int:

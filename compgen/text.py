@@ -29,8 +29,7 @@ def read_lines(path: Path | str, n: int | None = None) -> list[str]:
     Raises:
         ValueError: if it cannot be read, or has not ``n`` lines; the message names the file.
     """
-    text = read_text(path)
-    lines = split_lines(text)
+    lines = split_lines(read_text(path))
     if n is not None and len(lines) != n:
         raise ValueError(f"{path}: it has {len(lines)} lines, but the log has {n} sentences")
     return lines

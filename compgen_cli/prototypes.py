@@ -154,8 +154,7 @@ def main(argv: list[str] | None = None) -> int:
     """Run a command; errors end in one sentence."""
     args = parser().parse_args(argv)
     logging.basicConfig(level=logging.INFO, format="%(message)s", stream=sys.stderr)
-    for chatty in ("fairseq", "compgen.scoring"):
-        logging.getLogger(chatty).setLevel(logging.WARNING)
+    logging.getLogger("fairseq").setLevel(logging.WARNING)
     args.run(args)
     return 0
 

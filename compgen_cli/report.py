@@ -74,7 +74,7 @@ def main(argv: list[str] | None = None) -> int:
         print(f"compgen-report: {args.html} holds everything", file=sys.stderr)
     if text is not None and args.out:
         write(args.out, text)
-    if text is not None and not args.out:
+    elif text is not None:
         print(text, end="")
     return 0
 

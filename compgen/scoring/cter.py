@@ -178,12 +178,10 @@ def align(
         ValueError: if there are not as many of each, or a compound is not in its source, where
             ``<unk>`` stands for any word.
     """
-    counts = {
-        "sources": len(sources), "compounds": len(compounds), "hypotheses": len(hypotheses)
-    }  # fmt: skip
-    if len(set(counts.values())) > 1:
+    if not len(sources) == len(compounds) == len(hypotheses):
         raise ValueError(
-            f"not one of each per line: {', '.join(f'{n} {w}' for w, n in counts.items())}"
+            f"not one of each per line: {len(sources)} sources, {len(compounds)} compounds, "
+            f"{len(hypotheses)} hypotheses"
         )
     lines = [
         Line(source, compound, hypothesis, parse(compound))

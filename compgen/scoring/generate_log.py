@@ -1,5 +1,6 @@
 """Reads what fairseq-generate and fairseq-interactive print, and refuses what is incomplete."""
 
+import io
 import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
@@ -7,7 +8,7 @@ from dataclasses import dataclass, field, replace
 from itertools import islice
 from pathlib import Path
 
-from compgen.text import read_lines
+from compgen.text import read_lines, read_text
 
 SHOWN = 5  # ids of a fault
 Texts = dict[str, str]  # the sentences of one id by their letter: S, T, H and D
@@ -63,13 +64,9 @@ def read(path: Path | str, expected: int | None = None) -> Generation:
         ValueError: if sentences are missing, left out as too long, incomplete or repeated, if
             nothing shows that the log was written to its end, or if the file cannot be read.
     """
+    lines = io.StringIO(read_text(path), newline=None)  # as a text file: "\r\n" ends a line, too
     try:
-        with open(path, encoding="utf-8") as file:
-            return replace(parse(file, expected), path=path)
-    except OSError as error:
-        raise ValueError(f"{path}: {error.strerror}") from None
-    except UnicodeDecodeError as error:
-        raise ValueError(f"{path}: not UTF-8 text ({error.reason})") from None
+        return replace(parse(lines, expected), path=path)
     except ValueError as error:
         raise ValueError(f"{path}: {error}") from None
 

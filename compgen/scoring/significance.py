@@ -190,13 +190,9 @@ def compare_bleu(
         )
     if seed < 1:
         raise ValueError(f"the seed must be at least 1, not {seed}")
-    systems: list[tuple[str, Sequence[str]]] = [
-        ("a", plain_text(a, options)),
-        ("b", plain_text(b, options)),
-    ]
     with _sacrebleu_seed(seed):
         paired = PairedTest(
-            systems,
+            [("a", plain_text(a, options)), ("b", plain_text(b, options))],
             {options.score: options.metric()},
             [plain_text(references, options)],
             test_type=test,
