@@ -1,7 +1,6 @@
 """The runs that a file such as tables.txt names."""
 
 import dataclasses
-import json
 import re
 import shlex
 from collections.abc import Iterable, Sequence
@@ -55,7 +54,7 @@ class Run:
 
     def row(self) -> dict[str, object]:
         """What decides the outcome; kept in the run's folder as ROW.json."""
-        found = json.loads(json.dumps(dataclasses.asdict(self)))
+        found = dataclasses.asdict(self)
         del found["priority"]
         return found
 

@@ -18,6 +18,7 @@ import time
 from collections.abc import Iterable, Sequence
 from datetime import datetime, timedelta
 from pathlib import Path
+from typing import NamedTuple
 
 from rows import EXAMPLES, ROOT, Run, TablesError, parse
 
@@ -39,6 +40,14 @@ def _flock(file: int) -> bool:
         except BlockingIOError:
             time.sleep(0.1)
     return False
+
+
+class Progress(NamedTuple):
+    """Updates done, the minutes that are left and those of the whole; none without an estimate."""
+
+    updates: int = 0
+    left: float | None = None
+    whole: float | None = None
 
 
 class Folder:
@@ -146,20 +155,8 @@ class Folder:
             "SEED": run.seed,
         }
 
-    def updates(self) -> int:
+    def progress(self) -> Progress:
         """How far the training is, as train.out says."""
-        return self._progress()[0]
-
-    def left(self) -> float | None:
-        """Minutes left of the training, as train.out says."""
-        return self._progress()[2]
-
-    def minutes(self) -> float | None:
-        """What the whole training takes, once train.out has an estimate."""
-        _, passed, left = self._progress()
-        return None if left is None else passed + left
-
-    def _progress(self) -> tuple[int, float, float | None]:
         try:
             with (self.path / "train.out").open("rb") as file:
                 file.seek(max(0, os.fstat(file.fileno()).st_size - 20_000))
@@ -167,9 +164,9 @@ class Folder:
         except FileNotFoundError:
             found = []
         if not found:
-            return 0, 0.0, None
+            return Progress()
         updates, wall, left = map(int, found[-1])
-        return updates, wall / 60, left
+        return Progress(updates, left, wall / 60 + left)
 
 
 class Queue:
@@ -285,7 +282,8 @@ class Queue:
         states = {folder: folder.state() for folder in self.folders()}
         for folder, state in states.items():
             if state == RUNNING:
-                told = f"{folder.updates():,} updates, trained {_until(folder.left())}"
+                found = folder.progress()
+                told = f"{found.updates:,} updates, trained {_until(found.left)}"
             elif state == FAILED:
                 told = (folder.path / "failed").read_text(encoding="utf-8").strip()
             else:
@@ -298,7 +296,7 @@ class Queue:
     def summary(self, states: dict[Folder, str]) -> str:
         """How many runs are in which state, and when the last one is trained."""
         found = list(states.values())
-        left = [folder.left() for folder, state in states.items() if state == RUNNING]
+        left = [folder.progress().left for folder, state in states.items() if state == RUNNING]
         left += [0.0] * (self.args.jobs - len(left))
         waiting = [_estimate(folder, states) for folder in states if states[folder] == WAITING]
         unknown = [*left, *waiting].count(None)
@@ -316,9 +314,9 @@ class Queue:
 
 def _estimate(folder: Folder, states: dict[Folder, str]) -> float | None:
     """The minutes of a run: what is left of a begun one, or else the mean of its like."""
-    if (left := folder.left()) is not None:
+    if (left := folder.progress().left) is not None:
         return left
-    others = [(other.run, minutes) for other in states if (minutes := other.minutes())]
+    others = [(other.run, minutes) for other in states if (minutes := other.progress().whole)]
     run = folder.run
     for alike in (
         [m for r, m in others if (r.table, r.name) == (run.table, run.name)],
