@@ -129,9 +129,6 @@ def test_errors_are_one_sentence(tiny_log, better, compounds, tmp_path, capsys):
     texts = (found.sources[:30], found.targets[:30], found.hypotheses[:30])
     other = write_log(tmp_path / "other.log", *texts)
     assert f"has 37 sentences and {other} has 30" in message(tiny_log, other)
-    other = write_log(tmp_path / "other.log", found.sources, None, found.hypotheses)
-    assert f"{other}: it has no references" in message(tiny_log, other)
-    assert "absent: No such file" in message(tiny_log, tmp_path / "absent")
     assert "say --compound FILE and --lexicon FILE" in message(tiny_log, better, "--metric", "cter")
     flags = [f"--{name}={path}" for name, path in compounds.items()]
     files = f"{tiny_log} and {compounds['compound']}: "

@@ -6,6 +6,7 @@ import re
 from pathlib import Path
 
 import pytest
+from logs import write_log
 
 from compgen_cli import compare, cter
 
@@ -21,11 +22,7 @@ def tokens(name):
 
 def log(path, hypotheses):
     """What fairseq-generate prints of the test set, translated in this way."""
-    rows = enumerate(zip(tokens("test.en"), tokens("test.de"), hypotheses, strict=True))
-    text = "".join(f"S-{i}\t{s}\nT-{i}\t{t}\nH-{i}\t-0.5\t{h}\n" for i, (s, t, h) in rows)
-    end = "2026-01-01 00:00:00 | INFO | fairseq_cli.generate | Translated 20 sentences (9)\n"
-    path.write_text(text + end, encoding="utf-8")
-    return str(path)
+    return str(write_log(path, tokens("test.en"), tokens("test.de"), hypotheses))
 
 
 @pytest.fixture

@@ -100,13 +100,6 @@ def test_errors_are_one_sentence_and_leave_nothing(runs, tmp_path, capsys):
     assert f"{out}: Is a directory" in message(*runs, "--out", str(out))
     assert not list(tmp_path.glob(".report*"))
 
-    record = Path(runs[1], "RUN.json")
-    record.write_text(re.sub(r'"max_tokens": 200\b', '"max_tokens": 300', record.read_text()))
-    assert "both are 'plain' but differ in max_tokens (200 and 300); " in message(*runs)
-    assert report.main([*runs, "--allow-differences", "max_tokens,max_update"]) == 0
-    printed = capsys.readouterr().out
-    assert "| plain (max_tokens=200) | 1 |" in printed and "max_tokens=300 |" in printed
-
 
 def test_a_page_and_its_markdown(runs, other_model, tiny_log, tmp_path, capsys):
     trained, generated = other_model

@@ -80,9 +80,8 @@ def test_one_row_never_mixes_settings():
 )
 def test_rows_must_agree_in_data_and_budget(option, value):
     runs = run("sal"), run("plain", **{option: value})
-    assert f"runs/sal.1 and runs/plain.1 cannot be compared: they differ in {option} (" in refused(
-        *runs
-    )
+    said = f"runs/sal.1 and runs/plain.1 cannot be compared: they differ in {option} ("
+    assert said in refused(*runs)
     allowed = report(runs, frozenset({option}))
     assert [row.label for row in allowed.rows] == ["sal", "plain"]
     assert any(name.endswith(option) for name in allowed.differing)
@@ -184,8 +183,5 @@ def test_json():
         **{"std": pytest.approx(200**0.5), "best": 90, "worst": 70, "values": [90, 70]},
     }
     assert found["differing"] == []
-    assert found["signatures"][1] == {
-        "score": "exact_match",
-        "checkpoint": "last",
-        "signature": "m:e|n:2",
-    }
+    last = {"score": "exact_match", "checkpoint": "last", "signature": "m:e|n:2"}
+    assert found["signatures"][1] == last

@@ -1,7 +1,7 @@
 """BLEU is sacreBLEU's, on sentences that were put back into plain text."""
 
 import pytest
-from sacrebleu import corpus_bleu
+from sacrebleu import corpus_bleu, corpus_chrf
 
 from compgen.scoring.bleu import BleuOptions, bleu, plain_text
 
@@ -44,15 +44,8 @@ def test_chinese_segmentation_does_not_count():
 
 def test_case_and_tokenizer_count():
     hypotheses, references = ["THE dog , he liked it"], ["the dog, he liked it"]
-    scores = {
-        options: bleu(hypotheses, references, options)[0].score
-        for options in (
-            BleuOptions(),
-            BleuOptions(lowercase=True),
-            BleuOptions("none", lowercase=True),
-        )
-    }
-    mixed, lower, none = scores.values()
+    ways = BleuOptions(), BleuOptions(lowercase=True), BleuOptions("none", lowercase=True)
+    mixed, lower, none = (bleu(hypotheses, references, options)[0].score for options in ways)
     assert mixed < lower == pytest.approx(100) and none < 100
 
 
@@ -65,19 +58,8 @@ def test_what_cannot_be_scored_is_refused():
         BleuOptions(tokenize="14a")
 
 
-def test_cognition_references_match_themselves_in_any_segmentation(compgen_data):
-    path = compgen_data / "cognition/data/cg-test/cg-test.zh"
-    if not path.exists():
-        pytest.skip(f"{path} is not there")
-    raw = path.read_text(encoding="utf-8").splitlines()[:500]
-    score, _ = bleu([" ".join(line) for line in raw], raw, CHINESE)
-    assert score.score == pytest.approx(100)
-
-
 def test_chrf_is_sacrebleus():
-    import sacrebleu
-
     hypotheses, references = ["der alte Hund schläft", "ein Haus"], ["der alte Hund", "das Haus"]
     score, stamp = bleu(hypotheses, references, BleuOptions(score="chrf"))
-    assert score.score == sacrebleu.corpus_chrf(hypotheses, [references]).score
+    assert score.score == corpus_chrf(hypotheses, [references]).score
     assert stamp.startswith("detok:none|n:2|nrefs:1|case:mixed|eff:yes|nc:6|nw:0|")
