@@ -165,7 +165,7 @@ def _verdicts(run: Run) -> dict[str, dict[str, Any]]:
     found = {}
     for name in run.scores:
         per = cter.GROUP if name.name.startswith(outcomes.CTER) else 1
-        if name.checkpoint != "best" or name.name.endswith("aggregate"):
+        if name.checkpoint != "best" or name.number == "aggregate":
             continue  # the aggregate rate follows from the groups of the instance rate
         if name.name.startswith(outcomes.COGS):
             continue  # its sentences are those of exact match
