@@ -1,7 +1,5 @@
 """Data sets that are published as archives: found packed or unpacked, checked, read in memory."""
 
-from __future__ import annotations
-
 import gzip
 import io
 import os

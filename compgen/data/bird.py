@@ -7,8 +7,6 @@ order ("law school", "school law").  CAT (Huang et al., 2024, section 5.2.1 and 
 reports the correlation of the ratings with cosines of [CLS] on both.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 
 from compgen.data.archives import Package

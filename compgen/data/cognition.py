@@ -16,8 +16,6 @@ development set, as Jiang, Zhou & Bansal, 2024, appendix B.1, use it): say so wh
 that it helped to choose is reported.
 """
 
-from __future__ import annotations
-
 import hashlib
 import io
 import math

@@ -11,8 +11,6 @@ development set, as Jiang, Zhou & Bansal, 2024, appendix B.1, use it): say so wh
 that it helped to choose is reported.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from pathlib import Path
 from typing import NamedTuple

@@ -6,8 +6,6 @@ test file holds 1,191 pairs, those 8 among them; none of its sources is in the t
 There is no validation set, so one is held out here, of sources of their own too.
 """
 
-from __future__ import annotations
-
 import random
 from collections.abc import Sequence
 

@@ -15,8 +15,6 @@ HowNet describes each sense of a word by sememes, its minimal units of meaning (
       json.dump([{"en_word": s.en_word, "Def": s.Def} for s in senses], open("senses.json", "w"))
 """
 
-from __future__ import annotations
-
 import json
 import re
 from collections.abc import Iterable, Iterator

@@ -8,8 +8,6 @@ The sentences are written as a model's pre-training text is, with its subwords a
 so that a fine-tuned model sees what it was pre-trained on.
 """
 
-from __future__ import annotations
-
 import argparse
 import logging
 from collections.abc import Callable, Iterable, Mapping, Sequence

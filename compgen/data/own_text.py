@@ -4,8 +4,6 @@ The files become plain text, of which validation and test pairs are held out whe
 files; then everything is as for the published corpora (:mod:`compgen.data.translation`).
 """
 
-from __future__ import annotations
-
 import argparse
 import hashlib
 import heapq

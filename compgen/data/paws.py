@@ -8,8 +8,6 @@ pairs, the share of the non-paraphrases that are recognised.  It names PAWS-QQP 
 but the examples that it shows of it are Wikipedia's.
 """
 
-from __future__ import annotations
-
 import ast
 import re
 from collections.abc import Mapping, Sequence

@@ -17,8 +17,6 @@ module's command reads::
         work.finish("en", "lf", tests=("test", "test1"))
 """
 
-from __future__ import annotations
-
 import argparse
 import fcntl
 import importlib.util
@@ -34,8 +32,7 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from importlib import metadata
 from pathlib import Path
-from types import TracebackType
-from typing import Any, NoReturn, TypeVar
+from typing import Any, NoReturn, Self, TypeVar
 
 from tqdm import tqdm
 
@@ -169,7 +166,7 @@ class Preparation:
         print(f"{self.dest} is already prepared with these settings.")
         return True
 
-    def __enter__(self) -> Preparation:
+    def __enter__(self) -> Self:
         if importlib.util.find_spec("fairseq_cli") is None:
             raise ValueError(
                 f"{sys.executable} has no fairseq; set PYTHON to a Python with fairseq."
@@ -189,12 +186,7 @@ class Preparation:
         self.raw.mkdir(parents=True)
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         if self.folder.exists():
             self._clean()
             for folder in [path for path in self.folder.iterdir() if path.is_dir()]:

@@ -1,7 +1,5 @@
 """``prepare/scan.sh``: a SCAN split, generated or read by ``scan``, as a prepared folder."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 from compgen.data import scan

@@ -5,8 +5,6 @@ in small letters, an article per line, without punctuation or any other mark of 
 article is a document here; every 10 words of it are taken for a sentence.
 """
 
-from __future__ import annotations
-
 import subprocess
 import sys
 from collections.abc import Iterable, Iterator, Mapping, Sequence

@@ -1,7 +1,5 @@
 """The publishers' own files: from a folder at hand, or downloaded; never without being checked."""
 
-from __future__ import annotations
-
 import os
 from collections.abc import Mapping, MutableMapping
 from pathlib import Path

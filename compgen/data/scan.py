@@ -15,8 +15,6 @@ grammar order, pairs from files in the order of the files.
 This module needs the standard library only; ``prepare_scan`` is the command.
 """
 
-from __future__ import annotations
-
 import hashlib
 import itertools
 import os

@@ -4,12 +4,11 @@
 sememes, which are the line numbers in ``sememes.txt`` from 0 on.
 """
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Self
 
 from compgen.text import read_lines, write_lines
 
@@ -39,7 +38,7 @@ class Annotations:
         write_lines(folder / ANNOTATIONS, rows)
 
     @classmethod
-    def read(cls, folder: Path) -> Annotations:
+    def read(cls, folder: Path) -> Self:
         """Read both files.
 
         Raises:

@@ -6,8 +6,6 @@ test set here, and part of the training set is held out for validation.  Most tr
 phrases out of longer lines, so a held-out line may be a part of one that is trained on.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 
 from compgen.data.archives import Package

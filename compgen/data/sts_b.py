@@ -6,8 +6,6 @@ appendix C.1, after Hendrycks et al., 2020) trains on pairs of the source ``imag
 those of ``MSRvid`` too.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 

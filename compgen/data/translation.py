@@ -4,8 +4,6 @@ Take or download the archives, extract, tokenise, learn and apply subwords, filt
 step streams, shows its progress, and is kept when a later one is interrupted.
 """
 
-from __future__ import annotations
-
 import argparse
 import gzip
 import os
