@@ -2,7 +2,6 @@
 
 import gzip
 import io
-import os
 import tarfile
 import zipfile
 import zlib
@@ -11,7 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import IO
 
-from compgen.data.publisher import collect
+from compgen.data.publisher import collect, own_copy
 from compgen.text import split_lines
 
 LIMIT = 1 << 28  # bytes that an archive may unpack to; the largest of the publishers' has a tenth
@@ -63,9 +62,7 @@ def gather(
     Raises:
         ValueError: a file is missing, damaged, not the publisher's or cannot be downloaded.
     """
-    data = os.environ.get("COMPGEN_DATA")
-    if folder is None and data and Path(data, name).is_dir():
-        folder = Path(data, name)
+    folder = own_copy(name, folder)
     lines: dict[str, list[str]] = {}
     inputs: dict[str, Path] = {}
     for package in packages:

@@ -16,21 +16,16 @@ development set, as Jiang, Zhou & Bansal, 2024, appendix B.1, use it): say so wh
 that it helped to choose is reported.
 """
 
-import hashlib
-import io
 import math
 import shutil
-import sys
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from contextlib import nullcontext, redirect_stderr
 from functools import partial
 from pathlib import Path
 
-from subword_nmt.apply_bpe import BPE
-from subword_nmt.learn_bpe import learn_bpe
 from tqdm import tqdm
 
+from compgen.data.checksums import sha256
 from compgen.data.preparation import Parser, Preparation, hold_out
 from compgen.data.publisher import collect, expected
 from compgen.ranges import SEED
@@ -175,16 +170,6 @@ def read_pairs(files: Mapping[str, Path], name: str) -> tuple[Lines, Lines]:
     return source, target
 
 
-def learn_codes(text: str, path: Path) -> None:
-    """Write the BPE codes (Sennrich et al., 2016) of a text whose words have spaces between."""
-    terminal = sys.stderr.isatty()  # otherwise its progress bar would fill a log
-    with (
-        path.open("w", encoding="utf-8") as file,
-        nullcontext() if terminal else redirect_stderr(io.StringIO()),
-    ):
-        learn_bpe(io.StringIO(text), file, MERGES)
-
-
 def main(argv: Sequence[str] | None = None) -> None:
     """The command behind ``prepare/cognition.sh``."""
     parser = Parser(
@@ -273,12 +258,15 @@ def _write(
 
     encode: Callable[[str], str] = str
     if settings["tokens"] == "bpe":
-        text = "".join(f"{line}\n" for line in train[1])
-        key = {"merges": MERGES, "training": hashlib.sha256(text.encode()).hexdigest()}
-        codes = work.step("bpe.codes", partial(learn_codes, text), key)
+        # its libraries take a second to import, which --help should not
+        from compgen.data import bitext
+
+        text = work.folder / "training.partial"
+        write_lines(text, train[1])
+        key = {"merges": MERGES, "training": sha256(text)}
+        codes = work.step("bpe.codes", partial(bitext.learn_codes, [text], MERGES), key)
         shutil.copyfile(codes, work.data / "bpe.codes")
-        with codes.open(encoding="utf-8") as file:
-            encode = BPE(file).process_line
+        encode = bitext.Bpe(codes)
     for subset, (source, target) in {"train": train, "valid": valid, **subsets}.items():
         write_lines(work.raw / f"{subset}.en", source)
         write_lines(work.raw / f"{subset}.zh", map(encode, target))

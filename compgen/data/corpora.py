@@ -104,12 +104,7 @@ WMT17_EN_DE = Corpus(
         "commoncrawl.de-en.{}",
         "training/news-commentary-v12.de-en.{}",
     ),
-    test=[
-        (
-            "test-full/newstest2014-deen-src.en.sgm",
-            "test-full/newstest2014-deen-ref.de.sgm",
-        )
-    ],
+    test=[("test-full/newstest2014-deen-src.en.sgm", "test-full/newstest2014-deen-ref.de.sgm")],
     held_out=100,
     normalize=True,
     tokenize=True,
@@ -138,12 +133,7 @@ WMT14_EN_FR = Corpus(
         "training/news-commentary-v9.fr-en.{}",
         "giga-fren.release2.fixed.{}.gz",
     ),
-    test=[
-        (
-            "test-full/newstest2014-fren-src.en.sgm",
-            "test-full/newstest2014-fren-ref.fr.sgm",
-        )
-    ],
+    test=[("test-full/newstest2014-fren-src.en.sgm", "test-full/newstest2014-fren-ref.fr.sgm")],
     held_out=1333,
     normalize=True,
     tokenize=True,

@@ -252,7 +252,8 @@ class Preparation:
         Raises:
             ValueError: fairseq fails, or DEST appeared meanwhile.
         """
-        self._binarise(source, target, tests, options)
+        sides = (f"--source-lang={source}", f"--target-lang={target}")
+        self.binarise(*sides, *options, tests=tests)
         parts = ("train", "valid", *tests)
         pairs = {part: count_lines(self.raw / f"{part}.{source}") for part in parts}
         vocabulary = {  # with fairseq's four special tokens
@@ -302,20 +303,24 @@ class Preparation:
                 words += [f"--{name.replace('_', '-')}", *map(str, values)]
         return shlex.join(words)
 
-    def _binarise(
-        self, source: str, target: str, tests: Sequence[str], options: Sequence[str]
-    ) -> None:
-        testpref = ",".join(str(self.raw / test) for test in tests)
+    def binarise(self, *options: str, tests: Sequence[str] = ()) -> None:
+        """Run fairseq-preprocess, with more options, on train, valid and ``tests`` in ``raw``.
+
+        Raises:
+            ValueError: fairseq fails.
+        """
         command = [sys.executable, "-m", "fairseq_cli.preprocess", f"--destdir={self.data}"]
-        command += [f"--source-lang={source}", f"--target-lang={target}", "--padding-factor=1"]
         command += [f"--trainpref={self.raw / 'train'}", f"--validpref={self.raw / 'valid'}"]
-        command += [f"--testpref={testpref}", *options]
+        if tests:
+            command += ["--testpref=" + ",".join(str(self.raw / test) for test in tests)]
+        command += ["--padding-factor=1", *options]
+        files = sum(1 for _ in self.raw.iterdir())
         log = []
         with (
             subprocess.Popen(
                 command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
             ) as process,
-            tqdm(total=2 * (2 + len(tests)), desc="binarise", unit="file", disable=None) as bar,
+            tqdm(total=files, desc="binarise", unit="file", disable=None) as bar,
         ):
             for line in process.stdout or ():
                 log.append(line)

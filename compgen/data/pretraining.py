@@ -5,8 +5,6 @@ in small letters, an article per line, without punctuation or any other mark of 
 article is a document here; every 10 words of it are taken for a sentence.
 """
 
-import subprocess
-import sys
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import chain
 from pathlib import Path
@@ -159,7 +157,6 @@ def cut(train: Sequence[str], valid: Sequence[str], merges: int, work: Preparati
     words = work.folder / "words.partial"
     write_lines(words, train)
     bitext.learn_codes([words], merges, work.data / "code")
-    words.unlink()
     bpe = bitext.Bpe(work.data / "code")
     for part, lines in (("train", train), ("valid", valid)):
         write_lines(work.raw / part, map(bpe, lines))
@@ -181,14 +178,7 @@ class CorpusPreparation(Preparation):
         Raises:
             ValueError: fairseq fails, or DEST appeared meanwhile.
         """
-        command = [sys.executable, "-m", "fairseq_cli.preprocess", "--only-source"]
-        command += [f"--destdir={self.data}", "--padding-factor=1"]
-        command += [f"--trainpref={self.raw / 'train'}", f"--validpref={self.raw / 'valid'}"]
-        done = subprocess.run(command, capture_output=True, text=True, check=False)
-        if done.returncode:
-            sys.stderr.write(done.stdout + done.stderr)
-            raise ValueError("fairseq-preprocess failed; its output is above.")
-        (self.data / "preprocess.log").unlink(missing_ok=True)  # holds paths and times
+        self.binarise("--only-source")
         sentences = {
             part: sum(1 for line in read_lines(self.raw / part) if line)
             for part in ("train", "valid")

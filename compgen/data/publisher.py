@@ -29,6 +29,14 @@ def expected(
     return {name: digests.get(name, digest) for name, digest in official.items()}
 
 
+def own_copy(name: str, folder: Path | None) -> Path | None:
+    """The user's copy of a data set: ``folder``, else ``$COMPGEN_DATA/name`` if it is there."""
+    data = os.environ.get("COMPGEN_DATA")
+    if folder is None and data and Path(data, name).is_dir():
+        return Path(data, name)
+    return folder
+
+
 def collect(
     name: str, files: Mapping[str, str | None], url: str, downloads: Path, folder: Path | None
 ) -> dict[str, Path]:
@@ -48,9 +56,7 @@ def collect(
     Raises:
         ValueError: a file is missing, is not the publisher's or cannot be downloaded.
     """
-    data = os.environ.get("COMPGEN_DATA")
-    if folder is None and data and Path(data, name).is_dir():
-        folder = Path(data, name)
+    folder = own_copy(name, folder)
     if folder is not None:
         found = {file: folder / file for file in files}
     else:

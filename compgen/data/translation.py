@@ -18,7 +18,7 @@ from tqdm import tqdm
 from compgen.data.checksums import read_checksums, sha256
 from compgen.data.corpora import CORPORA, Corpus, Files
 from compgen.data.preparation import Parser, Preparation
-from compgen.data.publisher import collect
+from compgen.data.publisher import collect, own_copy
 from compgen.ranges import AT_LEAST_0, AT_LEAST_1
 
 ARCHIVES = (".tgz", ".tar")
@@ -125,8 +125,7 @@ def gather(corpus: Corpus, args: argparse.Namespace, downloads: Path) -> dict[st
         ValueError: a file is missing, is not what it should be, or would be downloaded without
             a checksum.
     """
-    data = os.environ.get("COMPGEN_DATA")
-    folder = args.folder or (Path(data, corpus.folder) if data else None)
+    folder = own_copy(corpus.folder, args.folder)
     lists = [folder / "SHA256SUMS"] if folder and (folder / "SHA256SUMS").exists() else []
     lists += [args.checksums] if args.checksums else []
     known = {Path(n).name: d for path in lists for n, d in read_checksums(path).items()}
@@ -134,7 +133,7 @@ def gather(corpus: Corpus, args: argparse.Namespace, downloads: Path) -> dict[st
     for one in corpus.downloads:
         digest = one.sha256 or known.get(Path(one.name).name)
         url, place = one.place(args.mirror), args.downloads or downloads
-        found |= collect(corpus.folder, {one.name: digest}, url, place, args.folder)
+        found |= collect(corpus.folder, {one.name: digest}, url, place, folder)
     return found
 
 
