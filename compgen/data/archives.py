@@ -89,9 +89,8 @@ def _members(archive: Path, names: Sequence[str]) -> dict[str, bytes]:
     try:
         if archive.suffix == ".zip":
             with zipfile.ZipFile(archive) as file:
-                present = set(file.namelist()) & set(names)
                 found = {}
-                for name in present:
+                for name in set(file.namelist()) & set(names):
                     with file.open(name) as stream:
                         found[name] = _bounded(archive, stream)  # to its end: it checks the CRC
         else:

@@ -298,10 +298,7 @@ class SentencePiece:
 
 
 def transform(
-    pairs: Iterable[Pair],
-    source: Side,
-    target: Side,
-    workers: int = 1,
+    pairs: Iterable[Pair], source: Side, target: Side, workers: int = 1
 ) -> Iterator[Pair]:
     """Change each side of each pair, in worker processes, and keep the order.
 

@@ -190,7 +190,7 @@ def main(argv: Sequence[str] | None = None) -> None:
         help="validation set: see above (valid, the default), or a random 20%% of CG-test's groups "
         "of five, which CG-test keeps (cg20), as in the SQ-Transformer paper",
     )
-    add("--seed", type=SEED.whole, metavar="S", help="chooses cg20 (default: 1)")
+    parser.add_whole("--seed", SEED, "chooses cg20 (default: 1)", metavar="S")
     args = parser.parse_args(argv)
     if args.seed is not None and args.valid != "cg20":
         parser.error("--seed goes with --valid cg20")

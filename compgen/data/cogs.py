@@ -78,7 +78,7 @@ def main(argv: Sequence[str] | None = None) -> None:
         help="validation set: the publisher's development set (dev, the default), or a random 20%% "
         "of the generalization set, which keeps it (gen20), as in the SQ-Transformer paper",
     )
-    parser.add_argument("--seed", type=SEED.whole, metavar="S", help="chooses gen20 (default: 1)")
+    parser.add_whole("--seed", SEED, "chooses gen20 (default: 1)", metavar="S")
     args = parser.parse_args(argv)
     if args.seed is not None and args.valid != "gen20":
         parser.error("--seed goes with --valid gen20")

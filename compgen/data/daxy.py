@@ -74,15 +74,8 @@ def main(argv: Sequence[str] | None = None) -> None:
         checksums="a list, as sha256sum writes it, of the checksums that the files have when they "
         "are not the publisher's",
     )
-    add = parser.add_argument
-    add(
-        "--valid-size",
-        type=AT_LEAST_1.whole,
-        default=500,
-        metavar="N",
-        help="validation pairs (default: 500)",
-    )
-    add("--seed", type=SEED.whole, default=1, metavar="S", help="chooses them (default: 1)")
+    parser.add_whole("--valid-size", AT_LEAST_1, "validation pairs (default: 500)", 500)
+    parser.add_whole("--seed", SEED, "chooses them (default: 1)", 1, metavar="S")
     args = parser.parse_args(argv)
 
     settings = {"valid_size": args.valid_size, "seed": args.seed}

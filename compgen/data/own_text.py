@@ -74,13 +74,8 @@ def _parser() -> Parser:
     add("--languages", nargs=2, metavar=("SOURCE", "TARGET"), help=text)
     add("--tokenized", action="store_true", help="the text is tokenised: do not do it again")
     add("--lowercase", action="store_true", help="write small letters only")
-    add(
-        "--max-words",
-        type=AT_LEAST_0.whole,
-        default=250,
-        metavar="N",
-        help="drop training pairs with a longer side, in subwords; 0: keep all (default: 250)",
-    )
+    text = "drop training pairs with a longer side, in subwords; 0: keep all (default: 250)"
+    parser.add_whole("--max-words", AT_LEAST_0, text, 250)
     add(
         "--max-ratio",
         type=AT_LEAST_1.number,
@@ -241,11 +236,7 @@ def _read_table(path: Path, languages: tuple[str, str]) -> Iterator[tuple[str, s
 def _cells(line: str, languages: tuple[str, str]) -> list[str]:
     try:
         found = json.loads(line)
-    except ValueError:
+        texts = found.get("translation", found)
+        return [" ".join(texts[name].split()) for name in languages]
+    except (ValueError, LookupError, TypeError, AttributeError):
         return []
-    if isinstance(found, dict):
-        found = found.get("translation", found)
-    if not isinstance(found, dict):
-        return []
-    texts = [found.get(name) for name in languages]
-    return [" ".join(text.split()) for text in texts if isinstance(text, str)]

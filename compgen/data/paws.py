@@ -75,16 +75,11 @@ def main(argv: Sequence[str] | None = None) -> None:
         folder="the publisher's files (default: $COMPGEN_DATA/paws if it is there; otherwise"
         " Wikipedia's are downloaded if --checksums lists them)",
     )
-    add = parser.add_argument
     text = "what to train on: pairs from Wikipedia (wiki, the default) or Quora's questions (qqp)"
-    add("--corpus", choices=("wiki", "qqp"), default="wiki", help=text)
-    add("--valid-size", type=AT_LEAST_1.whole, metavar="N", help="of qqp (default: 1000)")
-    add(
-        "--seed",
-        type=SEED.whole,
-        metavar="S",
-        help="chooses the validation pairs of qqp (default: 1)",
-    )
+    parser.add_argument("--corpus", choices=("wiki", "qqp"), default="wiki", help=text)
+    parser.add_whole("--valid-size", AT_LEAST_1, "of qqp (default: 1000)")
+    text = "chooses the validation pairs of qqp (default: 1)"
+    parser.add_whole("--seed", SEED, text, metavar="S")
     args = parser.parse_args(argv)
     qqp = args.corpus == "qqp"
     if not qqp and (args.valid_size is not None or args.seed is not None):

@@ -37,6 +37,7 @@ from typing import Any, NoReturn, Self, TypeVar
 from tqdm import tqdm
 
 from compgen.data.checksums import checksums, sha256
+from compgen.ranges import Range
 from compgen.text import count_lines
 
 RECORD = "PREPARED.json"
@@ -84,6 +85,12 @@ class Parser(argparse.ArgumentParser):
             self.add_argument("--from", dest="folder", metavar="FOLDER", type=Path, help=folder)
         if checksums is not None:
             self.add_argument("--checksums", metavar="FILE", type=Path, help=checksums)
+
+    def add_whole(
+        self, flag: str, limits: Range, help: str, default: int | None = None, metavar: str = "N"
+    ) -> None:
+        """Add an option that takes a whole number within limits."""
+        self.add_argument(flag, type=limits.whole, default=default, metavar=metavar, help=help)
 
     def error(self, message: str) -> NoReturn:
         self.exit(2, f"{self.prog}: {message}; see --help.\n")

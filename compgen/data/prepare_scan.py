@@ -24,20 +24,11 @@ def main(argv: Sequence[str] | None = None) -> None:
         " (default: $COMPGEN_DATA/scan)",
         positional={"split": scan.SPLITS},
     )
-    add = parser.add_argument
-    add(
-        "--augment",
-        type=AT_LEAST_1.whole,
-        metavar="N",
-        help="addjump only: N mutated copies of each primitive (Nx primitive augmentation)",
-    )
-    add(
-        "--atomic-copies",
-        type=AT_LEAST_0.whole,
-        metavar="N",
-        help="with --augment: extra copies of each bare primitive (default: 1000)",
-    )
-    add(
+    text = "addjump only: N mutated copies of each primitive (Nx primitive augmentation)"
+    parser.add_whole("--augment", AT_LEAST_1, text)
+    text = "with --augment: extra copies of each bare primitive (default: 1000)"
+    parser.add_whole("--atomic-copies", AT_LEAST_0, text)
+    parser.add_argument(
         "--valid",
         choices=("test20", "train20", "last20"),
         default="test20",
@@ -45,19 +36,8 @@ def main(argv: Sequence[str] | None = None) -> None:
         "or of the training set, which loses it (train20), or the last 20%% of the lines of the "
         "official training file (last20)",
     )
-    add(
-        "--valid-size",
-        type=AT_LEAST_1.whole,
-        metavar="N",
-        help="this many validation pairs, not 20%%",
-    )
-    add(
-        "--seed",
-        type=SEED.whole,
-        default=1,
-        metavar="S",
-        help="chooses the validation set (default: 1)",
-    )
+    parser.add_whole("--valid-size", AT_LEAST_1, "this many validation pairs, not 20%%")
+    parser.add_whole("--seed", SEED, "chooses the validation set (default: 1)", 1, metavar="S")
     args = parser.parse_args(argv)
     if args.augment is None and args.atomic_copies is not None:
         parser.error("--atomic-copies goes with --augment")

@@ -97,26 +97,14 @@ def main(argv: Sequence[str] | None = None) -> None:
         "are not the publisher's",
     )
     add = parser.add_argument
-    add(
-        "--text",
-        metavar="FILE",
-        type=Path,
-        help="another text: tokenised, a sentence per line, an empty line between documents",
+    text = "another text: tokenised, a sentence per line, an empty line between documents"
+    add("--text", metavar="FILE", type=Path, help=text)
+    text = (
+        "annotations from OpenHowNet's senses instead of CL-SP's files: a JSON list of objects"
+        " with en_word and Def (compgen/data/hownet.py says how to write it)"
     )
-    add(
-        "--senses",
-        metavar="FILE",
-        type=Path,
-        help="annotations from OpenHowNet's senses instead of CL-SP's files: a JSON list of objects"
-        " with en_word and Def (compgen/data/hownet.py says how to write it)",
-    )
-    add(
-        "--bpe-merges",
-        type=AT_LEAST_1.whole,
-        default=8000,
-        metavar="N",
-        help="merges of the BPE (default: %(default)s)",
-    )
+    add("--senses", metavar="FILE", type=Path, help=text)
+    parser.add_whole("--bpe-merges", AT_LEAST_1, "merges of the BPE (default: 8000)", 8000)
     args = parser.parse_args(argv)
 
     settings: dict[str, Any] = {"bpe_merges": args.bpe_merges}

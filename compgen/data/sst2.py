@@ -50,15 +50,8 @@ def main(argv: Sequence[str] | None = None) -> None:
         folder="the publisher's files (default: $COMPGEN_DATA/sst2 if it is there; otherwise they"
         " are downloaded if --checksums lists them)",
     )
-    add = parser.add_argument
-    add(
-        "--valid-size",
-        type=AT_LEAST_1.whole,
-        default=1000,
-        metavar="N",
-        help="lines (default: 1000)",
-    )
-    add("--seed", type=SEED.whole, default=1, metavar="S", help="chooses them (default: 1)")
+    parser.add_whole("--valid-size", AT_LEAST_1, "lines (default: 1000)", 1000)
+    parser.add_whole("--seed", SEED, "chooses them (default: 1)", 1, metavar="S")
     args = parser.parse_args(argv)
 
     def subsets(lines: Mapping[str, list[str]]) -> Mapping[str, Sequence[Example]]:

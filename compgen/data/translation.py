@@ -11,6 +11,7 @@ import shutil
 import tarfile
 import zlib
 from collections.abc import Iterator, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 
 from tqdm import tqdm
@@ -66,38 +67,22 @@ def _parser(name: str, corpus: Corpus) -> Parser:
         checksums="the downloads' SHA-256 checksums, as sha256sum writes them",
     )
     add_options(parser, corpus.merges, corpus.tokenize)
-    add = parser.add_argument
-    add(
-        "--downloads",
-        type=Path,
-        metavar="FOLDER",
-        help="download to here and keep it (default: removed in the end)",
-    )
-    add("--mirror", metavar="URL", help="download from this server, which has the same paths")
+    text = "download to here and keep it (default: removed in the end)"
+    parser.add_argument("--downloads", type=Path, metavar="FOLDER", help=text)
+    text = "download from this server, which has the same paths"
+    parser.add_argument("--mirror", metavar="URL", help=text)
     return parser
 
 
 def add_options(parser: Parser, merges: int, tokenize: bool) -> None:
     """The options of subwords and dictionaries, and ``--workers``."""
+    text = "merges of the joint BPE, or the size of SentencePiece's vocabulary; 0: words"
+    parser.add_whole("--bpe-merges", AT_LEAST_0, f"{text} (default: %(default)s)", merges)
     add = parser.add_argument
-    add(
-        "--bpe-merges",
-        type=AT_LEAST_0.whole,
-        default=merges,
-        metavar="N",
-        help="merges of the joint BPE, or the size of SentencePiece's vocabulary; 0: words"
-        " (default: %(default)s)",
-    )
     instead = "of tokenisation and BPE" if tokenize else "of BPE"
     add("--sentencepiece", action="store_true", help=f"SentencePiece instead {instead}")
     add("--joined-dictionary", action="store_true", help="one dictionary for both languages")
-    add(
-        "--workers",
-        type=AT_LEAST_1.whole,
-        default=_cores(),
-        metavar="N",
-        help="processes (default: one per core)",
-    )
+    parser.add_whole("--workers", AT_LEAST_1, "processes (default: one per core)", _cores())
 
 
 def preprocess_options(args: argparse.Namespace) -> list[str]:
@@ -244,26 +229,21 @@ def prepare(
     tokenised = work.step("tokenised", tokenise, [digests, args.sentencepiece])
     key = [digests, args.sentencepiece, args.bpe_merges]
     train = [tokenised / f"train.{language}" for language in sides]
-    subwords: bitext.Side
+    subwords: bitext.Side = str
     model: Path | None = None
-    if not args.bpe_merges:
-        subwords = str
-    elif args.sentencepiece:
-        model = work.step(
-            "sentencepiece.model",
-            lambda path: bitext.learn_sentencepiece(train, args.bpe_merges, path),
-            key,
-        )
+    if args.bpe_merges and args.sentencepiece:
+        learn = partial(bitext.learn_sentencepiece, train, args.bpe_merges)
+        model = work.step("sentencepiece.model", learn, key)
         subwords = bitext.SentencePiece(model)
-    else:
-        model = work.step("code", lambda p: bitext.learn_codes(train, args.bpe_merges, p), key)
+    elif args.bpe_merges:
+        model = work.step("code", partial(bitext.learn_codes, train, args.bpe_merges), key)
         subwords = bitext.Bpe(model)
 
     late = corpus.longest and not corpus.words_first  # the filter counts subwords
 
     def cut(folder: Path) -> None:
         def parts() -> Iterator[tuple[str, bitext.Pair]]:
-            for part in ("train", "valid", "test"):
+            for part in bitext.PARTS:
                 source, target = (tokenised / f"{part}.{side}" for side in sides)
                 pairs = bitext.read_pairs(source, target, "subwords of")
                 cut = bitext.transform(pairs, subwords, subwords, args.workers)
