@@ -1,7 +1,5 @@
 """compgen-prepare is the prepare scripts, for an installation without them."""
 
-import importlib
-
 import pytest
 from prepare_scripts import SCRIPTS
 
@@ -15,10 +13,8 @@ def test_every_script_has_its_data_set():
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_each_has_a_module_and_a_help(name, capsys):
+def test_each_has_a_help(name, capsys):
     with pytest.raises(SystemExit) as end:
         prepare.main([name, "--help"])
     assert end.value.code == 0
     assert f"usage: prepare/{name}.sh " in capsys.readouterr().out
-    module, *_ = prepare.MODULES[name]
-    assert callable(importlib.import_module(f"compgen.data.{module}").main)

@@ -175,7 +175,6 @@ def test_errors_are_one_sentence_and_leave_nothing(
     message: str,
     data: Path,
     tmp_path: Path,
-    capsys: pytest.CaptureFixture[str],
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.delenv("COMPGEN_DATA", raising=False)

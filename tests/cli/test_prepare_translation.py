@@ -2,13 +2,11 @@
 
 import functools
 import hashlib
-import io
 import json
 import os
 import signal
 import subprocess
 import sys
-import tarfile
 import threading
 import time
 from collections.abc import Iterator
@@ -17,9 +15,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from prepare_scripts import contents
+from prepare_scripts import SCRIPTS, contents
+from sentence_files import pack
 
-SCRIPTS = Path(__file__).parents[2] / "prepare"
 STALLED = "test-full.tgz"  # the archive that the server first sends half of
 OPTIONS = ["--joined-dictionary", "--bpe-merges=60"]
 HANGING = """
@@ -109,12 +107,7 @@ def archives(tmp_path_factory: pytest.TempPathFactory) -> Path:
     sums = []
     for path, texts in files.items():
         (folder / path).parent.mkdir(parents=True, exist_ok=True)
-        with tarfile.open(folder / path, "w:gz") as tar:
-            for name, lines in texts.items():
-                member = tarfile.TarInfo(name)
-                member.size = len(lines.encode())
-                tar.addfile(member, io.BytesIO(lines.encode()))
-        digest = hashlib.sha256((folder / path).read_bytes()).hexdigest()
+        digest = hashlib.sha256(pack(folder / path, texts).read_bytes()).hexdigest()
         sums.append(f"{digest}  {Path(path).name}\n")
     (folder / "sums").write_text("".join(sums))
     return folder

@@ -1,7 +1,6 @@
 """SCAN's grammar, splits and augmentation, checked against the publisher's files."""
 
 import hashlib
-import os
 from collections import Counter
 from pathlib import Path
 
@@ -22,18 +21,11 @@ SIZES = {
 
 
 @pytest.fixture(scope="module")
-def official() -> Path:
-    data = os.environ.get("COMPGEN_DATA")
-    if not data:
-        pytest.skip("COMPGEN_DATA is not set, so the official SCAN files are not at hand")
-    folder = Path(data, "scan")
+def official(compgen_data: Path) -> Path:
+    folder = compgen_data / "scan"
     if not folder.is_dir():
         pytest.skip(f"{folder} is not there, so the official SCAN files are not at hand")
     return folder
-
-
-def read(folder: Path) -> dict[str, list[str]]:
-    return {path.name: path.read_text().splitlines() for path in sorted(folder.iterdir())}
 
 
 @pytest.mark.parametrize(

@@ -35,6 +35,7 @@ def refused(result: subprocess.CompletedProcess[str], message: str, code: int = 
     said = result.stderr
     return (
         result.returncode == code
+        and said.startswith(f"prepare/{Path(result.args[0]).name}: ")
         and message in said
         and said.count("\n") == 1
         and result.stdout == ""

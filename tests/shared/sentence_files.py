@@ -1,5 +1,6 @@
 """A tiny pre-training folder, and labelled sentences in their publishers' layouts."""
 
+import gzip
 import io
 import random
 import tarfile
@@ -36,17 +37,18 @@ def sentences(number: int, seed: int) -> list[str]:
 
 
 def pack(archive: Path, texts: dict[str, str]) -> Path:
-    """Write a ``.zip`` or ``.tar.gz`` archive."""
+    """Write a ``.zip`` or a tar archive; in the latter, members that end in ``.gz`` are gzip'ed."""
     if archive.suffix == ".zip":
         with zipfile.ZipFile(archive, "w") as file:
             for name, text in texts.items():
                 file.writestr(name, text)
         return archive
-    with tarfile.open(archive, "w:gz") as tar:
+    with tarfile.open(archive, "w" if archive.suffix == ".tar" else "w:gz") as tar:
         for name, text in texts.items():
+            data = gzip.compress(text.encode()) if name.endswith(".gz") else text.encode()
             member = tarfile.TarInfo(name)
-            member.size = len(text.encode())
-            tar.addfile(member, io.BytesIO(text.encode()))
+            member.size = len(data)
+            tar.addfile(member, io.BytesIO(data))
     return archive
 
 
