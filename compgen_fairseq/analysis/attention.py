@@ -2,12 +2,10 @@
 
 import argparse
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import torch
-from fairseq import utils
 from torch import Tensor
 
 from compgen import plotting
@@ -77,21 +75,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
 
 
-@dataclass(frozen=True)
-class Example:
-    """A sentence to be drawn: its tokens, and those of its reference if there is one."""
-
-    source: Tensor
-    target: Tensor | None
-
-
 def run(args: argparse.Namespace) -> list[Path]:
     """Write the pictures and numbers.
 
     Raises:
         ValueError: if there is nothing to draw or to measure.
     """
-    ways = [f for f in ("pairs", "pairs_from") if getattr(args, f) is not None]
+    ways = [way for way in (args.pairs, args.pairs_from) if way is not None]
     if len(ways) == 2 or (args.codes and args.classes):
         raise ValueError("choose one: --pairs or --pairs-from, --codes or --classes")
     if (args.codes or args.classes) and args.pairs is None:
@@ -105,24 +95,23 @@ def run(args: argparse.Namespace) -> list[Path]:
         raise ValueError("say what to draw or to measure: --sentence, --id, --pairs N, ...")
     loaded = translator(checkpoint.load(args.checkpoint, args.data, args.cpu))
     data = checkpoint.subset(loaded, args.subset)
-    numbers = [int(i) for i in args.id]
     examples = [_from_text(loaded, data, text) for text in args.sentence]
     pairs = _pairs(args, loaded, data) if ways else []
+    numbers = args.id
     if pairs and not (examples or numbers):
         shown = next((pair for pair in pairs if pair.targets), pairs[0])
         numbers = [shown.a, shown.b]
     for i in numbers:
-        if not 0 <= i < len(data):
+        if i >= len(data):
             raise ValueError(f"--id {i}: the subset {args.subset} has {len(data)} sentences")
-        examples.append(Example(data[i]["source"], data[i]["target"]))
+        examples.append(data[i])
 
     out = Path(args.out)
     files: list[Path] = []
-    maps = [_maps(loaded, data, [example]) for example in examples]
+    maps = [_maps(loaded, data, example) for example in examples]
     drawings = {side: _drawing(loaded, examples, maps, side) for side in SIDES}
     if pairs:
-        found = measure(loaded, data, pairs)
-        files += _write(out, args, pairs, found)
+        files += _write(out, args, pairs, measure(loaded, data, pairs))
         if not args.pairs_from:
             files.append(write_pairs(out / "pairs.tsv", pairs, _text(loaded, data)))
     for side, drawing in drawings.items():
@@ -151,7 +140,7 @@ def measure(loaded: Loaded, data: Any, pairs: Sequence[Pair]) -> dict[str, Agree
         sample = data.collater([data[i] for i in ids])
         row = {int(i): r for r, i in enumerate(sample["id"])}
         inputs = sample["net_input"]
-        maps = attention_maps(loaded.model, _moved(loaded, inputs))
+        maps = attention_maps(loaded.model, loaded.moved(inputs))
         a, b = (torch.tensor([row[pair[side]] for pair in chunk]) for side in (0, 1))
         keep = {
             "encoder": inputs["src_tokens"].ne(loaded.dictionary("source").pad()),
@@ -219,8 +208,8 @@ def _text(loaded: Loaded, data: Any) -> list[str]:
     return [dictionary.string(data[i]["source"]) for i in range(len(data))]
 
 
-def _from_text(loaded: Loaded, data: Any, text: str) -> Example:
-    """A sentence that was typed, with its reference where the subset has it."""
+def _from_text(loaded: Loaded, data: Any, text: str) -> dict[str, Any]:
+    """The sample of a sentence that was typed, without a target unless the subset has it."""
     dictionary = loaded.dictionary("source")
     if not text.split():
         raise ValueError("--sentence: there is no word in it")
@@ -228,34 +217,25 @@ def _from_text(loaded: Loaded, data: Any, text: str) -> Example:
     tokens = torch.tensor([*words, dictionary.eos()])
     for i in range(len(data)):
         if torch.equal(data[i]["source"], tokens):
-            return Example(tokens, data[i]["target"])
-    return Example(tokens, None)
+            return data[i]
+    return {"id": 0, "source": tokens, "target": None}
 
 
-def _maps(loaded: Loaded, data: Any, examples: Sequence[Example]) -> dict[str, Tensor]:
-    """The maps of sentences that are all of the same lengths."""
-    samples = [{"id": i, "source": e.source, "target": e.target} for i, e in enumerate(examples)]
-    inputs = data.collater(samples)["net_input"]
-    return attention_maps(loaded.model, _moved(loaded, inputs))
-
-
-def _moved(loaded: Loaded, inputs: dict[str, Any]) -> dict[str, Any]:
-    """The input of a model on its device."""
-    cuda = loaded.device.type == "cuda"
-    return utils.move_to_cuda(inputs, loaded.device) if cuda else inputs
+def _maps(loaded: Loaded, data: Any, example: Any) -> dict[str, Tensor]:
+    """The maps of one sentence."""
+    return attention_maps(loaded.model, loaded.moved(data.collater([example])["net_input"]))
 
 
 def _words(dictionary: Any, tokens: Tensor) -> list[str]:
     return [dictionary[int(token)] for token in tokens]
 
 
-def _read(loaded: Loaded, example: Example, side: str, keys: int) -> tuple[list[str], list[str]]:
+def _read(loaded: Loaded, example: Any, side: str, keys: int) -> tuple[list[str], list[str]]:
     """The tokens that attend and those that are attended to."""
-    source = _words(loaded.dictionary("source"), example.source)
+    source = _words(loaded.dictionary("source"), example["source"])
     if side == "encoder":
         return source, source
-    assert example.target is not None
-    target = _words(loaded.dictionary("target"), example.target)
+    target = _words(loaded.dictionary("target"), example["target"])
     previous = [target[-1], *target[:-1]]  # what the decoder reads: the end first, as fairseq does
     if side == "decoder":
         return previous, previous
@@ -263,7 +243,7 @@ def _read(loaded: Loaded, example: Example, side: str, keys: int) -> tuple[list[
 
 
 def _drawing(
-    loaded: Loaded, examples: Sequence[Example], maps: Sequence[dict[str, Tensor]], side: str
+    loaded: Loaded, examples: Sequence[Any], maps: Sequence[dict[str, Tensor]], side: str
 ) -> Any:
     """The picture of one kind of attention, or None where no sentence has it."""
     sentences = []
@@ -271,7 +251,7 @@ def _drawing(
         if side in recorded:
             weights = recorded[side][0].numpy()
             tokens = _read(loaded, example, side, weights.shape[-1])
-            title = loaded.dictionary("source").string(example.source)
+            title = loaded.dictionary("source").string(example["source"])
             sentences.append(heatmaps.Sentence(title, weights, *tokens))
     if not sentences:
         return None
@@ -296,7 +276,7 @@ def _drawing(
     return heatmaps.draw(sentences, title)
 
 
-def _described(loaded: Loaded, example: Example, maps: dict[str, Tensor]) -> dict[str, Any]:
+def _described(loaded: Loaded, example: Any, maps: dict[str, Tensor]) -> dict[str, Any]:
     """A drawn sentence's tokens and weights, for JSON."""
     described: dict[str, Any] = {}
     for side, weights in maps.items():

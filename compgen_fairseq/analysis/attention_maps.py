@@ -72,19 +72,17 @@ def recorded(model: Any, found: Mapping[str, list[Tensor]]) -> Iterator[None]:
     """Within this context every call of an attention layer appends its weights ``(batch, heads,
     queries, keys)`` to the list of its side; nothing of it stays in the model."""
     with ExitStack() as stack:
+        enter = stack.enter_context  # a hook, which is removed at the end
         for name, module in model.named_modules():
             keep = found[_side(name)].append
             if isinstance(module, SystematicAttention):
                 module.observer = keep
                 stack.callback(setattr, module, "observer", None)
             elif isinstance(module, MultiheadAttention):
-                asking = module.register_forward_pre_hook(_ask_for_heads, with_kwargs=True)
-                reading = module.register_forward_hook(partial(_read_heads, keep))
-                stack.callback(asking.remove)
-                stack.callback(reading.remove)
+                enter(module.register_forward_pre_hook(_ask_for_heads, with_kwargs=True))
+                enter(module.register_forward_hook(partial(_read_heads, keep)))
             elif isinstance(module, SyntacticAttentionDecoder):
-                reading = module.register_forward_hook(partial(_read_alignment, found["cross"]))
-                stack.callback(reading.remove)
+                enter(module.register_forward_hook(partial(_read_alignment, found["cross"])))
         yield
 
 

@@ -1,7 +1,7 @@
 """A trained model with its task, and the sentences that it is run on."""
 
 import argparse
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -34,10 +34,10 @@ class Loaded:
         """The dictionary of the ``"source"`` or the ``"target"`` side."""
         return self.task.source_dictionary if side == "source" else self.task.target_dictionary
 
-    @property
-    def device(self) -> torch.device:
-        """Where the model is."""
-        return next(self.model.parameters()).device
+    def moved(self, sample: dict[str, Any]) -> dict[str, Any]:
+        """A sample, or a part of one, on the model's device."""
+        device = next(self.model.parameters()).device
+        return utils.apply_to_sample(lambda tensor: tensor.to(device), sample)
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -95,9 +95,7 @@ def subset(loaded: Loaded, name: str) -> Any:
     return loaded.task.dataset(name)
 
 
-def batches(
-    loaded: Loaded, name: str, max_tokens: int = 8192, indices: Sequence[int] | None = None
-) -> Iterator[dict[str, Any]]:
+def batches(loaded: Loaded, name: str, max_tokens: int) -> Iterator[dict[str, Any]]:
     """Collated samples of pairs of like length, on the model's device, with a progress bar.
 
     Every pair is in exactly one of them; ``sample["id"]`` says which they are.
@@ -106,15 +104,11 @@ def batches(
         loaded: the checkpoint.
         name: the part of the data, such as ``test``.
         max_tokens: of a batch; a longer pair is a batch of its own.
-        indices: the pairs to take, by their number in the part; all by default.
 
     Raises:
         ValueError: if there is no such part.
     """
     data = subset(loaded, name)
-    chosen = np.arange(len(data)) if indices is None else np.asarray(indices, dtype=np.int64)
-    parts = make_batches(data, chosen, max_tokens)
+    parts = make_batches(data, np.arange(len(data)), max_tokens)
     for part in progress(parts, name, len(parts), " batches"):
-        sample = data.collater([data[int(i)] for i in part])
-        cuda = loaded.device.type == "cuda"
-        yield utils.move_to_cuda(sample, loaded.device) if cuda else sample
+        yield loaded.moved(data.collater([data[int(i)] for i in part]))

@@ -4,7 +4,6 @@ import argparse
 from typing import Any, NamedTuple
 
 import torch
-from fairseq import utils
 from scipy.stats import pearsonr, spearmanr
 
 from compgen.scoring.signature import signature
@@ -35,19 +34,16 @@ def predict(args: argparse.Namespace) -> Predictions:
             f" {task.max_positions()}; fine-tune it with --shorten-method truncate"
         )
     batches = task.get_batch_iterator(dataset, max_tokens=args.max_tokens)
-    labels: dict[int, Any] = {}
-    predicted: dict[int, Any] = {}
+    said: dict[int, tuple[Any, Any]] = {}
     for sample in batches.next_epoch_itr(shuffle=False):
         if "target" not in sample:
             raise ValueError(f"{args.data}: {args.subset} has no labels")
-        if loaded.device.type == "cuda":
-            sample = utils.move_to_cuda(sample)
+        sample = loaded.moved(sample)
         logits, _ = model(
             **sample["net_input"],
             features_only=True,
             classification_head_name=cfg.criterion.classification_head_name,
         )
-        numbers = sample["id"].tolist()
         if cfg.criterion.regression_target:
             answers, targets = logits.float().view(-1).tolist(), sample["target"].view(-1).tolist()
         else:
@@ -56,10 +52,9 @@ def predict(args: argparse.Namespace) -> Predictions:
                 [names[i + names.nspecial] for i in indices.view(-1).tolist()]
                 for indices in (logits.argmax(1), sample["target"])
             )
-        predicted |= dict(zip(numbers, answers, strict=True))
-        labels |= dict(zip(numbers, targets, strict=True))
-    order = range(len(dataset))
-    return Predictions([labels[i] for i in order], [predicted[i] for i in order])
+        said |= zip(sample["id"].tolist(), zip(targets, answers, strict=True), strict=True)
+    labels, predicted = zip(*(said[i] for i in range(len(dataset))), strict=True)
+    return Predictions(list(labels), list(predicted))
 
 
 def score(found: Predictions, subset: str, label: str | None) -> dict[str, Any]:
