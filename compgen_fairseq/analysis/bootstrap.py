@@ -25,7 +25,9 @@ class Rate(NamedTuple):
     units: int
 
 
-def rate(hits: Sequence[bool], units: Sequence[int], resamples: int, seed: int) -> Rate:
+def rate(
+    hits: Sequence[bool] | np.ndarray, units: Sequence[int] | np.ndarray, resamples: int, seed: int
+) -> Rate:
     """The share of hits, with a percentile bootstrap over units (Efron and Tibshirani, 1993).
 
     What is drawn with replacement are units, groups of lines that are not independent of each

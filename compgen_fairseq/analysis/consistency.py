@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import torch
 from sklearn.feature_extraction.text import ENGLISH_STOP_WORDS
 from torch import Tensor
@@ -18,8 +19,6 @@ from compgen_fairseq.analysis.attention_maps import attention_maps, translator
 from compgen_fairseq.analysis.checkpoint import Loaded
 from compgen_fairseq.analysis.vocabulary import index
 
-STEPS = ("output", "input")
-TOKENS = ("src_tokens", "prev_output_tokens")
 LISTED = 10  # source words of each target word in the CSV; the JSON has all
 
 
@@ -56,7 +55,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     add(
         "--step",
-        choices=STEPS,
+        choices=("output", "input"),
         default="output",
         help="the attention of the step that writes the word (output, the default), or of the one "
         "that reads it (input), as in Shift-Att of Chen et al. (2020)",
@@ -108,12 +107,14 @@ def count(
         if weights is None:
             raise ValueError(f"{loaded.path}: its decoder has no attention to the source")
         layers = weights.size(1)
-        if args.layer is not None and not 1 <= args.layer <= layers:
-            raise ValueError(f"--layer {args.layer}: {loaded.path} has layers 1 to {layers}")
-        weights = weights[:, (args.layer or layers) - 1].mean(1)
-        inputs = {name: sample["net_input"][name].cpu() for name in TOKENS}
-        tokens = sample["target"].cpu() if args.step == "output" else inputs["prev_output_tokens"]
-        aligned = align(weights, inputs["src_tokens"], (source.pad(), source.eos()))
+        layer = args.layer or layers
+        if layer > layers:
+            raise ValueError(f"--layer {layer}: {loaded.path} has layers 1 to {layers}")
+        inputs = sample["net_input"]
+        sources = inputs["src_tokens"].cpu()
+        aligned = align(weights[:, layer - 1].mean(1), sources, (source.pad(), source.eos()))
+        tokens = sample["target"] if args.step == "output" else inputs["prev_output_tokens"]
+        tokens = tokens.cpu()
         chosen = wanted[tokens]
         for word, other in zip(tokens[chosen].tolist(), aligned[chosen].tolist(), strict=True):
             counts[word][other] += 1
@@ -131,9 +132,8 @@ def align(weights: Tensor, sources: Tensor, left_out: Sequence[int]) -> Tensor:
     Returns:
         ``(batch, steps)``.
     """
-    words = weights[..., -sources.size(1) :].clone()
-    for type_ in left_out:
-        words.masked_fill_(sources.eq(type_).unsqueeze(1), -1.0)
+    hidden = torch.isin(sources, torch.tensor(left_out))
+    words = weights[..., -sources.size(1) :].masked_fill(hidden.unsqueeze(1), -1.0)
     return sources.gather(1, words.argmax(-1))
 
 
@@ -173,32 +173,20 @@ def _write(
     rows: list[dict[str, Any]] = []
     models: dict[str, Any] = {}
     for label, counts in found.items():
-        aligned = {
-            target[word]: {source[i]: n for i, n in sorted(counts[word].items(), key=_most)}
-            for word in words
-        }
-        models[label] = {
-            "mean": sum(map(len, aligned.values())) / len(aligned),
-            "words": {
-                word: {"occurrences": sum(types.values()), "types": len(types), "aligned": types}
-                for word, types in aligned.items()
-            },
-        }
-        for word, types in aligned.items():
-            first = " ".join(list(types)[:LISTED])
-            rows.append(
-                {"model": label, "word": word, "occurrences": sum(types.values())}
-                | {"types": len(types), "aligned": first}
-            )
+        told: dict[str, Any] = {}
+        for word in words:
+            types = sorted(counts[word].items(), key=lambda one: (-one[1], one[0]))
+            aligned = {source[type_]: number for type_, number in types}
+            numbers = {"occurrences": counts[word].total(), "types": len(aligned)}
+            told[target[word]] = {**numbers, "aligned": aligned}
+            first = " ".join(list(aligned)[:LISTED])
+            rows.append({"model": label, "word": target[word], **numbers, "aligned": first})
+        mean = sum(one["types"] for one in told.values()) / len(told)
+        models[label] = {"mean": mean, "words": told}
     settings = {name: getattr(args, name) for name in ("subset", "layer", "step")}
     report = write_json(out / "consistency.json", {**settings, "models": models})
     table = write_csv(out / "consistency.csv", rows)
     return [report, table, *plotting.save(_draw(models, args.subset), out, "consistency")]
-
-
-def _most(item: tuple[int, int]) -> tuple[int, int]:
-    """The most frequent first, then by index."""
-    return -item[1], item[0]
 
 
 def _draw(models: Mapping[str, Any], subset: str) -> Any:
@@ -209,7 +197,7 @@ def _draw(models: Mapping[str, Any], subset: str) -> Any:
     thick = 0.8 / len(models)
     for i, (label, found) in enumerate(models.items()):
         types = [found["words"][word]["types"] for word in words]
-        places = [at + (i - (len(models) - 1) / 2) * thick for at in range(len(words))]
+        places = np.arange(len(words)) + thick * (i - (len(models) - 1) / 2)
         name = f"{label} (mean {found['mean']:.1f})"
         bars = axes.barh(places, types, thick, label=name, **plotting.hatch(i))
         axes.bar_label(bars, fontsize=7, padding=2)

@@ -7,6 +7,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from compgen import plotting
 from compgen.output import write_csv, write_json
 from compgen.ranges import SEED, Range
@@ -168,18 +170,11 @@ def bins(lengths: Sequence[int]) -> Callable[[int], str]:
 
 def rates_of(verdicts: Verdicts, args: argparse.Namespace) -> dict[str, dict[str, Rate]]:
     """The rate of every system in every group, with its interval."""
-    members: dict[str, list[int]] = {key: [] for key in verdicts.order}
-    for i, key in enumerate(verdicts.keys):
-        members[key].append(i)
+    keys, units = np.array(verdicts.keys), np.array(verdicts.units)
     return {
         label: {
-            key: rate(
-                [hits[i] for i in chosen],
-                [verdicts.units[i] for i in chosen],
-                args.resamples,
-                args.seed,
-            )
-            for key, chosen in members.items()
+            key: rate(np.array(hits)[keys == key], units[keys == key], args.resamples, args.seed)
+            for key in verdicts.order
         }
         for label, hits in verdicts.hits.items()
     }
@@ -222,14 +217,10 @@ def _write(
     return [report, write_csv(out / f"{name}.csv", rows), *plotting.save(drawn, out, name)]
 
 
-def _reach(groups: Sequence[Rate]) -> list[list[float]]:
-    """How far the intervals reach below and above the rates."""
-    low = [one.percent if one.low is None else one.low for one in groups]
-    high = [one.percent if one.high is None else one.high for one in groups]
-    return [
-        [max(0.0, one.percent - end) for one, end in zip(groups, low, strict=True)],
-        [max(0.0, end - one.percent) for one, end in zip(groups, high, strict=True)],
-    ]
+def _reach(groups: Sequence[Rate]) -> np.ndarray:
+    """How far the intervals reach below and above the rates, ``(2, n)``; 0 where there is none."""
+    percent, low, high = np.array([one[:3] for one in groups], dtype=float).T  # None is NaN
+    return np.fmax([percent - low, high - percent], 0)
 
 
 def _named(systems: Mapping[str, Mapping[str, Rate]], order: Sequence[str], end: str) -> list[str]:
@@ -251,7 +242,7 @@ def _lines(systems: Mapping[str, Mapping[str, Rate]], order: Sequence[str]) -> A
     axes = made.subplots()
     for i, (label, groups) in enumerate(systems.items()):
         found = [groups[key] for key in order]
-        places = [at + 0.08 * (i - (len(systems) - 1) / 2) for at in range(len(order))]
+        places = np.arange(len(order)) + 0.08 * (i - (len(systems) - 1) / 2)
         axes.errorbar(
             places,
             [one.percent for one in found],
@@ -275,7 +266,7 @@ def _bars(systems: Mapping[str, Mapping[str, Rate]], order: Sequence[str]) -> An
     thick = 0.8 / len(systems)
     for i, (label, groups) in enumerate(systems.items()):
         found = [groups[key] for key in order]
-        places = [at + (i - (len(systems) - 1) / 2) * thick for at in range(len(order))]
+        places = np.arange(len(order)) + thick * (i - (len(systems) - 1) / 2)
         axes.barh(
             places,
             [one.percent for one in found],

@@ -1,13 +1,11 @@
 """Attention maps as pictures: every layer and head of a sentence, or of two side by side."""
 
-import math
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from compgen import plotting
-from compgen.plotting import COLOURS
 
 DIFFERENCE = 0.1  # cells whose weights differ by more are outlined
 TOKEN = 0.125  # inches for a token beside a map
@@ -50,23 +48,20 @@ def draw(sentences: Sequence[Sentence], title: str) -> Any:
     made = plotting.new(*(wanted * scale))
     made.suptitle(title, fontsize=9)
     parts = np.atleast_1d(made.subfigures(1, len(sentences), wspace=0.02))
-    differs = np.zeros(sentences[0].weights.shape, dtype=bool)
-    if len(sentences) == 2:
-        differs = abs(sentences[0].weights - sentences[1].weights) > DIFFERENCE
+    differs = abs(sentences[0].weights - sentences[-1].weights) > DIFFERENCE  # of one: nowhere
     cells = panel * scale / np.array([keys, queries])
-    steps = [math.ceil(LEGIBLE / cell) for cell in cells]
+    step_x, step_y = np.ceil(LEGIBLE / cells).astype(int)
     for part, sentence in zip(parts, sentences, strict=True):
         part.suptitle(sentence.title, fontsize=8)
         grid = part.subplots(layers, heads, squeeze=False)
-        for layer in range(layers):
-            for head in range(heads):
-                axes = grid[layer][head]
-                image = _map(axes, sentence.weights[layer, head], differs[layer, head])
-                _label(axes.xaxis, sentence.keys if layer + 1 == layers else (), keys, steps[0])
-                _label(axes.yaxis, sentence.queries if head == 0 else (), queries, steps[1])
-                if layer == 0:
-                    axes.set_title(f"head {head + 1}", fontsize=7)
-            grid[layer][0].set_ylabel(f"layer {layer + 1}", fontsize=7)
+        for (layer, head), axes in np.ndenumerate(grid):
+            image = _map(axes, sentence.weights[layer, head], differs[layer, head])
+            _label(axes.xaxis, sentence.keys if layer + 1 == layers else (), step_x)
+            _label(axes.yaxis, sentence.queries if head == 0 else (), step_y)
+            if layer == 0:
+                axes.set_title(f"head {head + 1}", fontsize=7)
+            if head == 0:
+                axes.set_ylabel(f"layer {layer + 1}", fontsize=7)
     bar = parts[-1].colorbar(image, ax=grid[:, -1], shrink=0.8, aspect=30)
     bar.ax.tick_params(labelsize=6)
     bar.set_label("attention weight", fontsize=7)
@@ -78,19 +73,17 @@ def _map(axes: Any, weights: np.ndarray, outlined: np.ndarray) -> Any:
     from matplotlib.patches import Rectangle
 
     image = axes.imshow(weights, cmap="Greys", vmin=0, vmax=1, aspect="auto")
-    for side in ("top", "right"):
-        axes.spines[side].set_visible(True)
+    axes.spines[:].set_visible(True)
     for query, key in np.argwhere(outlined):
         corner = (key - 0.45, query - 0.45)
-        cell = Rectangle(corner, 0.9, 0.9, fill=False, edgecolor=COLOURS[4], linewidth=1.0)
+        cell = Rectangle(corner, 0.9, 0.9, fill=False, edgecolor=plotting.COLOURS[4], linewidth=1.0)
         axes.add_patch(cell)
     return image
 
 
-def _label(axis: Any, tokens: Sequence[str], count: int, step: int) -> None:
-    """Write tokens along an axis of ``count`` cells, or nothing where there are none."""
-    places = range(0, count, step) if tokens else ()
-    axis.set_ticks(places, [tokens[i] for i in places], fontsize=6)
+def _label(axis: Any, tokens: Sequence[str], step: int) -> None:
+    """Write every ``step``-th token along an axis, or nothing where there are none."""
+    axis.set_ticks(range(0, len(tokens), step), tokens[::step], fontsize=6)
     axis.set_tick_params(length=0, pad=1)
     if axis.axis_name == "x":
         axis.set_tick_params(labelrotation=90)

@@ -14,6 +14,7 @@ from compgen.reporting.report import Report, Summary, report_of
 from compgen.reporting.runs import CHECKPOINTS, ScoreName
 
 TOP = 100.0  # scores are percentages
+NUMBERS = ("n", "mean", "std", "median", "best", "worst")  # of a summary
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -51,18 +52,9 @@ def run(args: argparse.Namespace) -> list[Path]:
     found = report_of(args.runs, args.allow_differences)
     score, summaries = summaries_of(found, args.score, args.checkpoint)
     rows = [
-        {
-            "method": label,
-            "score": score.name,
-            "checkpoint": score.checkpoint,
-            "n": one.n,
-            "mean": one.mean,
-            "std": one.std,
-            "median": one.median,
-            "best": one.best,
-            "worst": one.worst,
-            "values": " ".join(f"{value:.2f}" for value in one.values),
-        }
+        {"method": label, "score": score.name, "checkpoint": score.checkpoint}
+        | {name: getattr(one, name) for name in NUMBERS}
+        | {"values": " ".join(f"{value:.2f}" for value in one.values)}
         for label, one in summaries.items()
     ]
     out = Path(args.out)
