@@ -19,7 +19,6 @@ from compgen_fairseq.analysis.tags import read_tags, scan_tags
 from compgen_fairseq.progress import progress
 
 FOLDS = 10
-CHUNK = 10_000  # sentences counted at a time
 MOST_TAGS = 7  # that have a hatch of their own in the picture
 
 
@@ -70,19 +69,20 @@ def run(args: argparse.Namespace) -> list[Path] | list[str]:
     usage = np.bincount(codes, weights=counts, minlength=len(codebook))
     if usage.sum() == 0:
         raise ValueError(f"the subset {args.subset} of {args.data} has no {args.side} words")
+    members = [order[codes[order] == code] for code in range(len(codebook))]
     rows = [
-        {"code": code, "words": int((codes == code).sum()), "tokens": int(usage[code])}
+        {"code": code, "words": len(group), "tokens": int(usage[code])}
         | {"share": round(usage[code] / usage.sum(), 6)}
-        | _tags_of([words[i] for i in order if codes[i] == code], tags)
-        for code in range(len(codebook))
+        | _tags_of([words[i] for i in group], tags)
+        for code, group in enumerate(members)
     ]
     summary = {
         **{"checkpoint": args.checkpoint, "side": args.side, "subset": args.subset},
         **statistics(usage),
         "codes_with_words": len(set(codes.tolist())),
         "words": {
-            str(code): [[words[i], int(counts[i])] for i in order if codes[i] == code]
-            for code in range(len(codebook))
+            str(code): [[words[i], int(counts[i])] for i in group]
+            for code, group in enumerate(members)
         },
     }
     if tags:
@@ -150,11 +150,8 @@ def words_per_code(loaded: checkpoint.Loaded, side: str) -> list[list[str]]:
 def count(dataset: Any, side: str, types: int) -> np.ndarray:
     """How often each type occurs on a side of a parallel corpus, ``(types,)``."""
     counts = np.zeros(types, dtype=np.int64)
-    starts = range(0, len(dataset), CHUNK)
-    for start in progress(starts, "counting words", len(starts), f" x {CHUNK:,} sentences"):
-        chunk = range(start, min(start + CHUNK, len(dataset)))
-        tokens = np.concatenate([dataset[i][side].numpy() for i in chunk])
-        counts += np.bincount(tokens, minlength=types)
+    for i in progress(range(len(dataset)), "counting words", len(dataset), " sentences"):
+        np.add.at(counts, dataset[i][side].numpy(), 1)
     return counts
 
 
@@ -221,8 +218,8 @@ def probe(vectors: np.ndarray, tags: np.ndarray, counts: np.ndarray, seed: int) 
     for name, model in (("", linear), ("majority_", DummyClassifier())):
         right = cross_val_predict(model, vectors, tags, cv=folds) == tags
         result[f"{name}accuracy"] = round(float(right.mean()), 4)
-        by_tokens = float(right @ counts / counts.sum()) if counts.sum() else None
-        result[f"{name}accuracy_by_tokens"] = None if by_tokens is None else round(by_tokens, 4)
+        by_tokens = round(float(right @ counts / counts.sum()), 4) if counts.sum() else None
+        result[f"{name}accuracy_by_tokens"] = by_tokens
     return result
 
 
@@ -246,22 +243,23 @@ def draw(
     top_words: int,
 ) -> Any:
     """The picture: a bar per code, the most used on top, divided by tags, beside its words."""
-    order = sorted(range(len(rows)), key=lambda code: -rows[code]["tokens"])
-    height = {code: place for place, code in enumerate(order)}
+    order = np.argsort([-row["tokens"] for row in rows], kind="stable")
+    height = np.argsort(order)  # of each code's bar, from the top
     picture = plotting.new(7.5, 1.2 + 0.22 * len(rows))
     axes = picture.add_subplot()
     by_tag: Counter[str] = Counter()
     for word, number in zip(words, counts.tolist(), strict=True):
         by_tag[tags.get(word, "")] += number
     named = [tag for tag, _ in by_tag.most_common() if tag][:MOST_TAGS]
+    coloured = [tag if (tag := tags.get(word)) in named else None for word in words]
     left, shares = np.zeros(len(rows)), 100 * counts / counts.sum()
     for place, name in enumerate([*named, None]):
-        inside = [name == (t if (t := tags.get(word)) in named else None) for word in words]
+        inside = [tag == name for tag in coloured]
         part = np.bincount(codes[inside], weights=shares[inside], minlength=len(rows))
         if not part.any():
             continue
         look = plotting.hatch(place) if name else {"color": "0.7" if tags else plotting.COLOURS[0]}
-        axes.barh([height[c] for c in range(len(rows))], part, left=left, label=name, **look)
+        axes.barh(height, part, left=left, label=name, **look)
         left += part
     for row in rows:
         shown = str(row["top_words"]).split()

@@ -152,11 +152,10 @@ def run(args: argparse.Namespace) -> list[Path]:
 
 def trained(loaded: Loaded, word: int) -> np.ndarray:
     """The prototypes of a source type in the model, float32, ``(k, dim)``; ``k`` may be 0."""
-    table = getattr(loaded.model.encoder, "prototypes", None)
-    slot = -1 if table is None or not table.filled else int(table.slots[word])
-    width = loaded.model.encoder.embed_tokens.embedding_dim
-    if table is None or slot < 0:
-        return np.empty((0, width), dtype=np.float32)
+    encoder = loaded.model.encoder
+    table = getattr(encoder, "prototypes", None)
+    if table is None or not table.filled or (slot := int(table.slots[word])) < 0:
+        return np.empty((0, encoder.embed_tokens.embedding_dim), dtype=np.float32)
     return table.vectors[slot, : int(table.counts[slot])].detach().float().cpu().numpy()
 
 

@@ -122,17 +122,10 @@ def describe(args: argparse.Namespace) -> list[dict[str, Any]]:
     for word, found in weights.items():
         if not found:
             raise ValueError(f"{word!r} does not occur in the subset {args.subset} of {args.data}")
-    if number == layers:
-        names, right_of = task.sememes, task.annotations.of
-    else:
-        names = [
-            f"code {code}"
-            for code in range(len(model.encoder.layers[number - 1].composition.codebook))
-        ]
-
-        def right_of(_: str) -> tuple[int, ...]:
-            return ()
-
+    last = number == layers  # its codes are sememes
+    codes = len(model.encoder.layers[number - 1].composition.codebook)
+    names = task.sememes if last else [f"code {code}" for code in range(codes)]
     return [
-        summarize(word, found, names, right_of(word), args.top) for word, found in weights.items()
+        summarize(word, found, names, task.annotations.of(word) if last else (), args.top)
+        for word, found in weights.items()
     ]

@@ -1,6 +1,7 @@
 """The words of a model's dictionary with their embeddings and codes."""
 
 import difflib
+import re
 from typing import Any
 
 import numpy as np
@@ -19,10 +20,9 @@ def words(dictionary: Dictionary) -> np.ndarray:
     fairseq-preprocess fills its dictionaries up with ``madeupword0000`` and so on, which occur
     nowhere.
     """
-    symbols = dictionary.symbols
-    special = dictionary.nspecial
-    fillers = {i for i, s in enumerate(symbols) if s.startswith("madeupword") and s[10:].isdigit()}
-    return np.array([i for i in range(special, len(symbols)) if i not in fillers], dtype=np.int64)
+    types = range(dictionary.nspecial, len(dictionary))
+    found = [i for i in types if not re.fullmatch(r"madeupword\d+", dictionary[i])]
+    return np.array(found, dtype=np.int64)
 
 
 def index(dictionary: Dictionary, word: str, side: str) -> int:

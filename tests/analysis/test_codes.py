@@ -49,7 +49,6 @@ def test_too_little_for_a_probe(tags):
         probe(np.eye(len(tags)), np.array(tags), np.ones(len(tags)), seed=1)
 
 
-def test_counting_in_chunks(monkeypatch):
-    monkeypatch.setattr("compgen_fairseq.analysis.codes.CHUNK", 2)
+def test_counting():
     dataset = [{"target": torch.tensor(line)} for line in ([4, 4, 2], [5, 2], [4, 2])]
     assert count(dataset, "target", 7).tolist() == [0, 0, 3, 0, 3, 1, 0]
