@@ -137,6 +137,12 @@ def tiny_model(
 
 
 @pytest.fixture(scope="session")
+def plain(tiny_model: Path) -> str:
+    """The last checkpoint of the plain Transformer."""
+    return str(tiny_model / "checkpoint_last.pt")
+
+
+@pytest.fixture(scope="session")
 def tiny_log(tiny_data: Path, tiny_model: Path, plugin: list[str], run: Callable[..., str]) -> Path:
     """What fairseq-generate prints by default about the tiny test set, with exact match."""
     log = run(

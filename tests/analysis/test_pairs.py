@@ -76,8 +76,6 @@ def test_classes_of_a_file(tmp_path):
         path.write_text(text)
         with pytest.raises(ValueError, match=reason):
             read_classes(str(path), words)
-    with pytest.raises(ValueError, match="none: No such file"):
-        read_classes(str(tmp_path / "none"), words)
 
 
 def test_a_pair_file_is_read_as_it_was_written(tmp_path):
@@ -97,5 +95,3 @@ def test_a_pair_file_is_read_as_it_was_written(tmp_path):
     path.write_text("0\t1\n")
     with pytest.raises(ValueError, match="columns a, b, targets, source_a, source_b"):
         read_pairs(str(path), text)
-    with pytest.raises(ValueError, match="No such file"):
-        read_pairs(str(tmp_path / "none"), text)

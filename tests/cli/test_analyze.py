@@ -10,6 +10,7 @@ import pytest
 import torch
 from matplotlib.image import imread
 from scipy.stats import entropy
+from small_models import MODELS
 
 from compgen_cli import analyze, prototypes
 from compgen_cli.analyze import main
@@ -23,21 +24,12 @@ WORDS = {"wif", "dax", "lug", "zup", "blick", "kiki"}
 def structural(tiny_data, plugin, tiny_training, tmp_path_factory, run):
     """A checkpoint of an SQ-Transformer, trained with fairseq's own task."""
     folder = tmp_path_factory.mktemp("structural")
-    sizes = {"layers": 1, "ffn-embed-dim": 32, "attention-heads": 2, "predictor-layers": 1}
     run(
-        *("fairseq_cli.train", tiny_data, *plugin, *tiny_training, "--encoder-embed-dim=16"),
-        *(f"--{side}-{k}={v}" for side in ("encoder", "decoder") for k, v in sizes.items()),
-        *("--arch", "sq_transformer_scan", "--criterion", "structural_cross_entropy"),
+        *("fairseq_cli.train", tiny_data, *plugin, *tiny_training, *MODELS["sal"]),
         *("--task", "translation", "--max-epoch", 3, "--save-dir", folder),
         *("--no-epoch-checkpoints", "--disable-validation"),
     )
     return str(folder / "checkpoint_last.pt")
-
-
-@pytest.fixture(scope="module")
-def plain(tiny_model):
-    """A checkpoint of the plain Transformer."""
-    return str(tiny_model / "checkpoint_last.pt")
 
 
 @pytest.fixture(scope="module")

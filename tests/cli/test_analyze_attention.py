@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 import torch
 from matplotlib.image import imread
+from small_models import MODELS
 
 from compgen_cli.analyze import main
 from compgen_fairseq.analysis import checkpoint
@@ -19,21 +20,13 @@ PICTURES = {f"attention-{side}.{form}" for side in SIDES for form in ("png", "pd
 def sal(tiny_data, plugin, tiny_training, tmp_path_factory, run):
     """A checkpoint of an SQ-Transformer with SAL and two codes a side."""
     folder = tmp_path_factory.mktemp("sal")
-    sizes = {"layers": 2, "ffn-embed-dim": 32, "attention-heads": 2, "predictor-layers": 1}
     run(
-        *("fairseq_cli.train", tiny_data, *plugin, *tiny_training, "--encoder-embed-dim=16"),
-        *(f"--{side}-{k}={v}" for side in ("encoder", "decoder") for k, v in sizes.items()),
-        *("--arch", "sq_transformer_scan", "--criterion", "structural_cross_entropy"),
-        *("--source-codes", 2, "--target-codes", 2, "--max-epoch", 3, "--save-dir", folder),
+        *("fairseq_cli.train", tiny_data, *plugin, *tiny_training, *MODELS["sal"]),
+        *("--encoder-layers", 2, "--decoder-layers", 2, "--source-codes", 2, "--target-codes", 2),
+        *("--max-epoch", 3, "--save-dir", folder),
         *("--no-epoch-checkpoints", "--disable-validation"),
     )
     return str(folder / "checkpoint_last.pt")
-
-
-@pytest.fixture(scope="module")
-def plain(tiny_model):
-    """A checkpoint of the plain Transformer."""
-    return str(tiny_model / "checkpoint_last.pt")
 
 
 @pytest.fixture

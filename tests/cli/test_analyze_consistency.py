@@ -12,12 +12,6 @@ from compgen_cli.analyze import main
 from compgen_fairseq.analysis import checkpoint
 
 
-@pytest.fixture(scope="module")
-def plain(tiny_model):
-    """A checkpoint of the plain Transformer."""
-    return str(tiny_model / "checkpoint_last.pt")
-
-
 @pytest.fixture
 def count(plain, tiny_data, tmp_path, capsys):
     """``count("--flag", ..., out="out")``: the JSON and the folder that it writes."""
