@@ -238,8 +238,10 @@ class CATPretrainingCriterion(FairseqCriterion):
                 name = key.removeprefix("num_")
                 metrics.log_scalar(name, totals[f"sum_{name}"] / number, number, round=4)
                 if name.startswith("mlm_"):
-                    _, _, read = name.partition("_")
-                    metrics.log_derived(f"ppl_{read}", lambda m, n=name: round(_exp(m[n].avg), 2))
+                    metrics.log_derived(
+                        f"ppl_{name.removeprefix('mlm_')}",
+                        lambda meters, name=name: round(math.exp(min(meters[name].avg, 100.0)), 2),
+                    )
 
     @staticmethod
     def logging_outputs_can_be_summed() -> bool:
@@ -263,8 +265,3 @@ def masked_words(sample: dict[str, Any], padding: int) -> Tensor:
         return masked
     counts = torch.zeros_like(sample["rows"])
     return counts.scatter_add(1, words.clamp(min=0), (masked & words.ge(0)).long()).gt(0)
-
-
-def _exp(nats: Any) -> float:
-    """Perplexity, however large."""
-    return math.exp(min(float(nats), 100.0))

@@ -44,21 +44,10 @@ class CompositionCrossEntropyCriterion(TermsCrossEntropyCriterion):
 
     models = ("cat_transformer", "transformer")
 
-    def __init__(
-        self,
-        task,
-        sentence_avg: bool,
-        label_smoothing: float,
-        ignore_prefix_size: int = 0,
-        report_accuracy: bool = False,
-        reconstruction: float = 0.1,
-        reconstruction_beta: float = terms.BETA,
-        sparsity: float = 0.01,
-    ):
-        super().__init__(task, sentence_avg, label_smoothing, ignore_prefix_size, report_accuracy)
-        self.reconstruction = reconstruction
-        self.reconstruction_beta = reconstruction_beta
-        self.sparsity = sparsity
+    def __init__(self, cfg: CompositionCrossEntropyConfig, task: Any):
+        super().__init__(cfg, task)
+        self.reconstruction, self.beta = cfg.reconstruction, cfg.reconstruction_beta
+        self.sparsity = cfg.sparsity
 
     def weighted_terms(self, net_output: Any, model: Any, dummy: bool) -> list[WeightedTerm] | None:
         """The terms whose weight is not 0."""
@@ -67,7 +56,7 @@ class CompositionCrossEntropyCriterion(TermsCrossEntropyCriterion):
             return None
         values = []
         if self.reconstruction:
-            pair = terms.layer_reconstruction(outputs, self.reconstruction_beta)
+            pair = terms.layer_reconstruction(outputs, self.beta)
             values.append(WeightedTerm("reconstruction", self.reconstruction, *pair))
         if self.sparsity:
             values.append(WeightedTerm("sparsity", self.sparsity, *terms.sparsity(outputs)))

@@ -14,7 +14,7 @@ from omegaconf import II
 from compgen.ranges import AT_LEAST_0, ranges
 from compgen_fairseq.criterions import structural_terms as terms
 from compgen_fairseq.criterions.terms_cross_entropy import TermsCrossEntropyCriterion, WeightedTerm
-from compgen_fairseq.modules.structural_outputs import SideOutputs, StructuralOutputs
+from compgen_fairseq.modules.structural_outputs import StructuralOutputs
 from compgen_fairseq.options import option
 
 DEFAULT = " (default: the architecture's published value)"
@@ -74,26 +74,10 @@ class StructuralCrossEntropyCriterion(TermsCrossEntropyCriterion):
 
     models = ("sq_transformer", "transformer")
 
-    def __init__(
-        self,
-        task,
-        sentence_avg: bool,
-        label_smoothing: float,
-        ignore_prefix_size: int = 0,
-        report_accuracy: bool = False,
-        mmi_cross_entropy: float | None = None,
-        mmi_entropy: float | None = None,
-        encoder_commitment: float | None = None,
-        decoder_commitment: float | None = None,
-        encoder_code_prediction: float | None = None,
-        decoder_code_prediction: float | None = None,
-        encoder_code_attraction: float | None = None,
-        decoder_code_attraction: float | None = None,
-        srl_mse: float | None = None,
-    ):
-        super().__init__(task, sentence_avg, label_smoothing, ignore_prefix_size, report_accuracy)
-        given = locals()
-        self.overrides = {name: given[name] for name in WEIGHTS if given[name] is not None}
+    def __init__(self, cfg: StructuralCrossEntropyConfig, task: Any):
+        super().__init__(cfg, task)
+        given = {name: getattr(cfg, name) for name in WEIGHTS}
+        self.overrides = {name: weight for name, weight in given.items() if weight is not None}
 
     def extra_input(self, model: Any) -> dict[str, Any]:
         """Ask a model with codes for its structural outputs."""
@@ -126,30 +110,27 @@ def compute_terms(
     towards it; else the word stream feeds them, as in the published runs of each variant.
     """
     values: list[WeightedTerm] = []
+
+    def add(name: str, weight: float, *term: Any) -> None:
+        if weight:
+            values.append(WeightedTerm(name, weight, *term))
+
     for name, side in (("source", outputs.source), ("target", outputs.target)):
         prefix = "encoder" if name == "source" else "decoder"
         if side.prior is not None and side.predicted is not None:
             pair = terms.mmi_cross_entropy(side.predicted, side.prior)
-            values.append(
-                WeightedTerm(f"mmi_cross_entropy_{name}", weights.mmi_cross_entropy, *pair)
-            )
+            add(f"mmi_cross_entropy_{name}", weights.mmi_cross_entropy, *pair)
             pair = terms.mean_posterior(side)
-            values.append(
-                WeightedTerm(f"mmi_entropy_{name}", -weights.mmi_entropy, *pair, terms.entropy)
-            )
-        for term, function in _side_terms(side, code_stream=srl):
-            weight = getattr(weights, f"{prefix}_{term}")
-            if weight:
-                values.append(WeightedTerm(f"{term}_{name}", weight, *function))
+            add(f"mmi_entropy_{name}", -weights.mmi_entropy, *pair, terms.entropy)
+        for term, pair in (
+            ("commitment", terms.commitment(side)),
+            ("code_prediction", terms.code_prediction(side, srl)),
+            ("code_attraction", terms.code_attraction(side, srl)),
+        ):
+            add(f"{term}_{name}", getattr(weights, f"{prefix}_{term}"), *pair)
         if srl and weights.srl_mse:
-            values.append(WeightedTerm(f"srl_mse_{name}", weights.srl_mse, *terms.srl_mse(side)))
-    return [value for value in values if value.weight]
-
-
-def _side_terms(side: SideOutputs, code_stream: bool):
-    yield "commitment", terms.commitment(side)
-    yield "code_prediction", terms.code_prediction(side, code_stream)
-    yield "code_attraction", terms.code_attraction(side, code_stream)
+            add(f"srl_mse_{name}", weights.srl_mse, *terms.srl_mse(side))
+    return values
 
 
 def code_usage(outputs: StructuralOutputs) -> Iterator[WeightedTerm]:
@@ -157,8 +138,6 @@ def code_usage(outputs: StructuralOutputs) -> Iterator[WeightedTerm]:
     for name, side in (("source", outputs.source), ("target", outputs.target)):
         counts = side.codebook.new_zeros(len(side.codebook), dtype=torch.float32)
         counts.index_add_(0, side.codes.flatten(), side.keep.flatten().float())
-        for what, function in (
-            ("codes_used", torch.count_nonzero),
-            ("code_entropy", terms.entropy),
-        ):
-            yield WeightedTerm(f"{what}_{name}", 0.0, counts, side.keep.sum(), function)
+        number = side.keep.sum()
+        yield WeightedTerm(f"codes_used_{name}", 0.0, counts, number, torch.count_nonzero)
+        yield WeightedTerm(f"code_entropy_{name}", 0.0, counts, number, terms.entropy)

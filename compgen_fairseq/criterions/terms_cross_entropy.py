@@ -5,7 +5,10 @@ from dataclasses import dataclass
 from typing import Any
 
 import torch
-from fairseq.criterions.label_smoothed_cross_entropy import LabelSmoothedCrossEntropyCriterion
+from fairseq.criterions.label_smoothed_cross_entropy import (
+    LabelSmoothedCrossEntropyCriterion,
+    LabelSmoothedCrossEntropyCriterionConfig,
+)
 from fairseq.logging import metrics
 from torch import Tensor
 
@@ -102,7 +105,20 @@ class TermsCrossEntropyCriterion(LabelSmoothedCrossEntropyCriterion):
 
     Each term is logged under its own name, unweighted. With ``--update-freq`` above 1 the means
     are taken over each mini-batch.
+
+    Args:
+        cfg: the options.
+        task: the task.
     """
+
+    def __init__(self, cfg: LabelSmoothedCrossEntropyCriterionConfig, task: Any):
+        super().__init__(
+            task,
+            cfg.sentence_avg,
+            cfg.label_smoothing,
+            cfg.ignore_prefix_size,
+            cfg.report_accuracy,
+        )
 
     def weighted_terms(self, net_output: Any, model: Any, dummy: bool) -> list[WeightedTerm] | None:
         """The terms of what a model returned; None of one that has none.

@@ -36,14 +36,6 @@ def test_reconstruction_by_hand():
     torch.testing.assert_close(cont.grad, -0.25 * expected)
 
 
-def test_without_beta_the_contextual_side_is_left_alone():
-    cont = layer().cont.requires_grad_()
-    terms.reconstruction(layer(cont=cont, comp=layer().comp.requires_grad_()), KEEP, 0.0)[
-        0
-    ].backward()
-    assert cont.grad.eq(0).all()
-
-
 def test_sparsity_by_hand():
     # sums of the weights 3, 1.5, 3 over three codes: 1 + 0.5 + 1; a second layer of 1/2 each: 1.5
     halves = torch.full((2, 2, 5), 0.5)

@@ -1,18 +1,16 @@
 """The criterion: fairseq's own loss, plus the weighted terms, with every parameter trained."""
 
-import argparse
 from math import log
 from types import SimpleNamespace
 
 import pytest
 import torch
 from fairseq.criterions.label_smoothed_cross_entropy import LabelSmoothedCrossEntropyCriterion
-from fairseq.data import Dictionary
-from fairseq.data.language_pair_dataset import collate
 from fairseq.logging import metrics
-from fairseq.models.transformer import TransformerModel, base_architecture
+from random_batches import TASK, build_model, untrained
+from random_batches import batch as random_batch
+from sq_models import build as build_sq
 
-import compgen_fairseq  # noqa: F401
 from compgen_fairseq.criterions import structural_terms as terms
 from compgen_fairseq.criterions.structural_cross_entropy import (
     WEIGHTS,
@@ -21,55 +19,30 @@ from compgen_fairseq.criterions.structural_cross_entropy import (
     code_usage,
 )
 from compgen_fairseq.criterions.terms_cross_entropy import Reduction
-from compgen_fairseq.models.sq_config import SQTransformerConfig
 from compgen_fairseq.models.sq_transformer import SQTransformerModel
 from compgen_fairseq.modules.structural_outputs import StructuralOutputs
 
-WORDS = Dictionary()
-for word in range(12):
-    WORDS.add_symbol(f"w{word}")
-TASK = SimpleNamespace(
-    source_dictionary=WORDS, target_dictionary=WORDS, cfg=SimpleNamespace(), tgt_dict=WORDS
-)
 SIDES = ("source", "target")
-SIZES = {
-    **{f"{side}_layers": 2 for side in ("encoder", "decoder")},
-    **{f"{side}_predictor_layers": 1 for side in ("encoder", "decoder")},
-    **{f"{side}_attention_heads": 2 for side in ("encoder", "decoder")},
-    **{f"{side}_ffn_embed_dim": 12 for side in ("encoder", "decoder")},
-    "encoder_embed_dim": 16,
-    "dropout": 0.0,
-    "source_codes": 5,
-    "target_codes": 4,
-}
 USAGE = {f"{name}_{side}" for name in ("codes_used", "code_entropy") for side in SIDES}
 
 
 def build(**chosen) -> SQTransformerModel:
-    torch.manual_seed(1)
-    return SQTransformerModel.build_model(SQTransformerConfig(**{**SIZES, **chosen}), TASK).train()
+    return build_sq("none", **chosen).train()
 
 
 def batch(*lengths: tuple[int, int]) -> dict:
-    draw = torch.Generator().manual_seed(2)
-    samples = []
-    for i, sizes in enumerate(lengths or ((6, 3), (4, 5), (2, 2))):
-        parts = [torch.randint(4, 16, (n,), generator=draw) for n in sizes]
-        source, target = (torch.cat([part, torch.tensor([WORDS.eos()])]) for part in parts)
-        samples.append({"id": i, "source": source, "target": target})
-    return collate(samples, WORDS.pad(), WORDS.eos(), left_pad_target=False)
+    return random_batch(lengths or ((6, 3), (4, 5), (2, 2)))
 
 
-def criterion(smoothing=0.1, sentence_avg=False, **weights) -> StructuralCrossEntropyCriterion:
-    return StructuralCrossEntropyCriterion(TASK, sentence_avg, smoothing, **weights).train()
+def criterion(sentence_avg=False, **options) -> StructuralCrossEntropyCriterion:
+    cfg = StructuralCrossEntropyConfig(sentence_avg=sentence_avg, label_smoothing=0.1, **options)
+    return StructuralCrossEntropyCriterion(cfg, TASK).train()
 
 
 @pytest.mark.parametrize("sentence_avg", [False, True])
 def test_other_models_are_trained_with_fairseqs_own_loss(sentence_avg):
-    args = argparse.Namespace(encoder_embed_dim=16, decoder_embed_dim=16, dropout=0.2)
-    base_architecture(args)
-    torch.manual_seed(1)
-    model, sample, results = TransformerModel.build_model(args, TASK), batch(), []
+    model = build_model("transformer", encoder_embed_dim=16, decoder_embed_dim=16, dropout=0.2)
+    sample, results = batch(), []
     theirs = LabelSmoothedCrossEntropyCriterion(TASK, sentence_avg, 0.1, report_accuracy=True)
     for made in (theirs, criterion(sentence_avg=sentence_avg, report_accuracy=True)):
         model.zero_grad()
@@ -188,15 +161,8 @@ def test_the_usage_of_codes_by_hand():
 )
 def test_every_parameter_gets_a_gradient(chosen):
     model = build(**chosen)
-    for parameter in model.parameters():
-        parameter.data += 0.1 * torch.randn_like(parameter)
     criterion()(model, batch())[0].backward()
-    without = {
-        name
-        for name, parameter in model.named_parameters()
-        if parameter.grad is None or not parameter.grad.abs().sum() > 0
-    }
-    assert without == set()
+    assert untrained(model) == set()
 
 
 def test_training_moves_the_codebooks_by_ema_and_validation_does_not():
@@ -222,8 +188,7 @@ def test_a_dummy_batch_counts_for_nothing():
 
 def test_given_classes_leave_out_the_mmi_terms():
     model = build(attention="sal", code_classes="brown")
-    types = torch.arange(len(WORDS))
-    model.assign_classes(types % 5, types % 4)
+    model.assign_classes(torch.arange(20) % 5, torch.arange(16) % 4)
     _, _, logged = criterion()(model, batch())
     assert "sum_commitment_source" in logged
     assert not any(name.startswith("sum_mmi") for name in logged)

@@ -31,13 +31,6 @@ def side(**changed) -> SideOutputs:
 
 
 def test_the_mean_posterior_by_hand():
-    # q of the three tokens: (1/2, 1/2), (e^-4, 1) / (1 + e^-4), (1, e^-4) / (1 + e^-4)
-    total, number = terms.mean_posterior(side())
-    assert number == 3
-    torch.testing.assert_close(total, torch.tensor([1.5, 1.5]))
-
-
-def test_the_mean_posterior_of_cosines_by_hand():
     # cosines (1, 0) and (0, 1) of two tokens, times log 3: q = (3/4, 1/4) and (1/4, 3/4)
     cosines = log(3) * torch.tensor([[[1.0, 0.0], [0.0, 1.0]], [[1.0, 0.0], [0.0, 0.0]]])
     total, number = terms.mean_posterior(side(posterior=cosines))

@@ -19,11 +19,13 @@ import numpy as np
 import pytest
 import torch
 import torch.nn.functional as F
-from fairseq.data import Dictionary
+from random_batches import dictionary
 
-import compgen_fairseq  # noqa: F401
 from compgen_fairseq.criterions import structural_terms
-from compgen_fairseq.criterions.structural_cross_entropy import StructuralCrossEntropyCriterion
+from compgen_fairseq.criterions.structural_cross_entropy import (
+    StructuralCrossEntropyConfig,
+    StructuralCrossEntropyCriterion,
+)
 from compgen_fairseq.models import sq_transformer
 from compgen_fairseq.models.sq_config import SQTransformerConfig
 from compgen_fairseq.models.sq_transformer import SQTransformerModel
@@ -129,7 +131,7 @@ class Step:
         weights = self.group("weight")
         self.sal = "srl" not in name
         codes = {s: weights[f"{s}.vq._codebook.embed"][0] for s in ("encoder", "decoder")}
-        words = {s: len(weights[f"{s}.embed_tokens.weight"]) for s in ("encoder", "decoder")}
+        words = (len(weights[f"{s}.embed_tokens.weight"]) - 4 for s in ("encoder", "decoder"))
         cfg = SQTransformerConfig(
             attention="sal" if self.sal else "srl",
             encoder_layers=2,
@@ -146,12 +148,8 @@ class Step:
             target_codes=len(codes["decoder"]),
             loss_recipe="scan" if self.sal else "cogs",
         )
-        source, target = (self.dictionary(words[side]) for side in ("encoder", "decoder"))
-        task = SimpleNamespace(
-            source_dictionary=source,
-            target_dictionary=target,
-            cfg=SimpleNamespace(left_pad_target=False),
-        )
+        source, target = map(dictionary, words)
+        task = SimpleNamespace(source_dictionary=source, target_dictionary=target)
         self.model = SQTransformerModel.build_model(cfg, task).train()
         missing, unexpected = self.model.load_state_dict(ported(weights), strict=False)
         own = ("ema_offset", "type_codes", "decoder.output.weight")  # tied to the embeddings
@@ -172,8 +170,9 @@ class Step:
         if self.sal:
             masked = self.tensor("enc_mask")
             monkeypatch.setattr(sq_transformer, "draw_positions", lambda candidates: masked)
-        task = SimpleNamespace(target_dictionary=target)
-        criterion = StructuralCrossEntropyCriterion(task, False, 0.0)
+        criterion = StructuralCrossEntropyCriterion(
+            StructuralCrossEntropyConfig(sentence_avg=False), task
+        )
         tokens = self.tensor("tgt")
         sample = {
             "net_input": {
@@ -191,13 +190,6 @@ class Step:
         self.loss.backward()
         self.logits, extra = seen["out"]
         self.source, self.target = extra["structural"].source, extra["structural"].target
-
-    @staticmethod
-    def dictionary(size: int) -> Dictionary:
-        dictionary = Dictionary()
-        while len(dictionary) < size:
-            dictionary.add_symbol(f"word{len(dictionary)}")
-        return dictionary
 
     def group(self, kind: str) -> dict[str, np.ndarray]:
         start = kind + "/"

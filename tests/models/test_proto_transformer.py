@@ -7,9 +7,9 @@ from types import SimpleNamespace
 import pytest
 import torch
 from fairseq.data import Dictionary
-from fairseq.models import ARCH_CONFIG_REGISTRY, ARCH_MODEL_REGISTRY
+from fairseq.models import ARCH_CONFIG_REGISTRY
+from random_batches import build_model
 
-import compgen_fairseq  # noqa: F401
 from compgen_fairseq.modules.prototype_attention import PrototypeAttention
 
 SIZES = {
@@ -31,10 +31,7 @@ K = 3
 
 
 def build(arch: str = "proto_transformer", seed: int = 1, sizes: dict = SIZES, **options):
-    args = Namespace(arch=arch, **sizes, **options)
-    ARCH_CONFIG_REGISTRY[arch](args)
-    torch.manual_seed(seed)
-    return ARCH_MODEL_REGISTRY[arch].build_model(args, TASK)
+    return build_model(arch, TASK, seed, **sizes, **options)
 
 
 def run(model, source=SOURCE, target=TARGET):

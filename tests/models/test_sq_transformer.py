@@ -4,10 +4,9 @@ import pytest
 import torch
 from fairseq.data.data_utils import collate_tokens
 from fairseq.sequence_generator import SequenceGenerator
-from random_batches import EOS, LENGTHS, PAD, TASK, batch
+from random_batches import EOS, LENGTHS, PAD, TASK, batch, step_by_step
 from sq_models import build, every_variant
 
-import compgen_fairseq  # noqa: F401
 from compgen_fairseq.modules.structural_outputs import SideOutputs
 from compgen_fairseq.modules.systematic_attention import SystematicAttention
 from compgen_fairseq.modules.vector_quantizer import VectorQuantizer
@@ -77,40 +76,17 @@ def test_srl_at_inference_is_the_plain_model(monkeypatch):
     torch.testing.assert_close(regularized, plain(**inputs)[0])  # the code stream only watches
 
 
-def test_srl_runs_both_streams_in_training():
-    outputs = build("srl")(**batch(LENGTHS)["net_input"], structural=True)[1]["structural"]
-    for side in (outputs.source, outputs.target):
-        assert side.layers[-1].size(0) == 2 and len(side.layers) == 2
-
-
 # --- decoding ---
 
 
 @every_variant
 def test_incremental_decoding_equals_full_decoding(variant):
     """With beams that trade places and sentences that leave the batch."""
-    model = build(variant)
-    sample = batch(LENGTHS[:3])
-    beams = torch.arange(3).repeat_interleave(2)
-    encoded = model.encoder(sample["net_input"]["src_tokens"])
-    encoded = model.encoder.reorder_encoder_out(encoded, beams)
-    draw = torch.Generator().manual_seed(3)
-    prefix = torch.full((6, 1), EOS)
     orders = {2: [1, 0, 3, 3, 4, 5], 3: [2, 3, 5, 4], 4: [1, 1, 2, 3], 6: [3, 2]}
-    state: dict = {}
-    for step in range(1, 8):
-        if step in orders:
-            order = torch.tensor(orders[step])
-            prefix = prefix[order]
-            model.decoder.reorder_incremental_state_scripting(state, order)
-            encoded = model.encoder.reorder_encoder_out(encoded, order)
-        logits, _ = model.decoder(prefix, encoder_out=encoded, incremental_state=state)
-        full, _ = model.decoder(prefix, encoder_out=encoded)
-        assert logits.shape == (len(prefix), 1, len(TASK.target_dictionary))
+    for (logits, _), (full, _) in step_by_step(build(variant), orders):
+        assert logits.shape == (len(full), 1, len(TASK.target_dictionary))
         torch.testing.assert_close(logits[:, 0], full[:, -1], atol=1e-5, rtol=1e-5)
-        drawn = torch.randint(4, 16, (len(prefix), 1), generator=draw)
-        prefix = torch.cat([prefix, drawn], dim=1)
-    assert len(prefix) == 2
+    assert len(full) == 2
 
 
 @every_variant

@@ -4,17 +4,15 @@ import dataclasses
 import multiprocessing
 import socket
 import tracemalloc
-from argparse import Namespace
 from types import SimpleNamespace
 
 import numpy as np
 import pytest
+import random_batches
 import torch
 import torch.distributed as dist
 from fairseq.data import Dictionary, LanguagePairDataset, ListDataset
-from fairseq.models import ARCH_CONFIG_REGISTRY, ARCH_MODEL_REGISTRY
 
-import compgen_fairseq  # noqa: F401
 from compgen_fairseq.prototypes.extract import Settings, collect_word, extract
 from compgen_fairseq.prototypes.kmeans import prototypes_of
 from compgen_fairseq.tasks import prototype_hook
@@ -24,9 +22,7 @@ WORDS, DIM = 12, 16
 
 
 def dictionary(words: int = WORDS) -> Dictionary:
-    made = Dictionary()
-    for i in range(words - 1):
-        made.add_symbol(f"w{i}")
+    made = random_batches.dictionary(words - 1)
     made.add_symbol(".")
     return made
 
@@ -54,10 +50,7 @@ def model(variant: str = "one-pass", words: int = WORDS, layers: int = 1, **opti
     sizes = {"layers": layers, "embed_dim": DIM, "ffn_embed_dim": 16, "attention_heads": 2}
     sides = ("encoder", "decoder")
     options |= {f"{s}_{n}": v for s in sides for n, v in sizes.items()}
-    args = Namespace(prototypes=variant, **options)
-    ARCH_CONFIG_REGISTRY["proto_transformer"](args)
-    torch.manual_seed(1)
-    return ARCH_MODEL_REGISTRY["proto_transformer"].build_model(args, task)
+    return random_batches.build_model("proto_transformer", task, prototypes=variant, **options)
 
 
 @pytest.mark.parametrize("side", ["source", "target"])

@@ -1,10 +1,16 @@
-"""Random sentences in fairseq's own batches, for the tests of the models."""
+"""Small models, and random sentences in fairseq's own batches for them."""
 
+from argparse import Namespace
+from collections.abc import Iterator
 from types import SimpleNamespace
+from typing import Any
 
 import torch
 from fairseq.data import Dictionary
 from fairseq.data.language_pair_dataset import collate
+from fairseq.models import ARCH_CONFIG_REGISTRY, ARCH_MODEL_REGISTRY
+
+import compgen_fairseq  # noqa: F401  (registers its architectures)
 
 
 def dictionary(words: int) -> Dictionary:
@@ -18,6 +24,14 @@ def dictionary(words: int) -> Dictionary:
 TASK = SimpleNamespace(source_dictionary=dictionary(16), target_dictionary=dictionary(12))
 PAD, EOS = TASK.source_dictionary.pad(), TASK.source_dictionary.eos()
 LENGTHS = [(7, 3), (5, 6), (2, 1), (1, 4)]  # the longest source first, as fairseq sorts them
+
+
+def build_model(arch: str, task: Any = TASK, seed: int = 1, **options: Any) -> Any:
+    """A model of an architecture with these options, its parameters drawn from the seed."""
+    args = Namespace(arch=arch, **options)
+    ARCH_CONFIG_REGISTRY[arch](args)
+    torch.manual_seed(seed)
+    return ARCH_MODEL_REGISTRY[arch].build_model(args, task)
 
 
 def batch(lengths, left_pad_source=True, left_pad_target=False) -> dict:
@@ -37,3 +51,33 @@ def batch(lengths, left_pad_source=True, left_pad_target=False) -> dict:
         for i, (source, target) in enumerate(lengths)
     ]
     return collate(samples, PAD, EOS, left_pad_source, left_pad_target)
+
+
+def step_by_step(model: Any, orders: dict[int, list[int]]) -> Iterator[tuple[Any, Any]]:
+    """What the decoder returns for one step, and for a pass over the same prefix; 7 steps.
+
+    Args:
+        model: decodes two beams each of three sentences.
+        orders: before which step, from 1, which beams take the places of those there are.
+    """
+    tokens = batch(LENGTHS[:3])["net_input"]["src_tokens"]
+    beams = torch.arange(3).repeat_interleave(2)
+    encoded = model.encoder.reorder_encoder_out(model.encoder(tokens), beams)
+    draw = torch.Generator().manual_seed(3)
+    prefix, state = torch.full((6, 1), EOS), {}
+    for step in range(1, 8):
+        if step in orders:
+            order = torch.tensor(orders[step])
+            prefix = prefix[order]
+            model.decoder.reorder_incremental_state_scripting(state, order)
+            encoded = model.encoder.reorder_encoder_out(encoded, order)
+        one = model.decoder(prefix, encoder_out=encoded, incremental_state=state)
+        yield one, model.decoder(prefix, encoder_out=encoded)
+        drawn = torch.randint(4, 16, (len(prefix), 1), generator=draw)
+        prefix = torch.cat([prefix, drawn], dim=1)
+
+
+def untrained(model: torch.nn.Module) -> set[str]:
+    """The parameters that got no gradient."""
+    gradients = {name: parameter.grad for name, parameter in model.named_parameters()}
+    return {name for name, g in gradients.items() if g is None or not g.abs().sum() > 0}
