@@ -86,13 +86,6 @@ def test_the_output_layer_is_the_codebook_with_a_bias():
     assert codebook.grad.abs().sum() > 0
 
 
-def test_logits_are_float32_in_half_precision():
-    made, (codebook, x) = predictor().to(torch.bfloat16), codebook_and_vectors()
-    mask = padding_mask(KEEP, torch.bfloat16)
-    logits = made(x.to(torch.bfloat16), mask, KEEP, codebook)
-    assert logits.dtype == torch.float32 and logits.isfinite().all()
-
-
 def test_masks_hide_what_they_should():
     like = torch.zeros(1)
     hidden = (padding_mask(KEEP, torch.float32) + causal_mask(5, like)) < -1e30

@@ -76,18 +76,6 @@ def test_the_net_is_pytorchs():
     torch.testing.assert_close(alpha, (queries @ h.transpose(1, 2)).softmax(-1))
 
 
-def test_steps_equal_the_full_pass():
-    torch.manual_seed(1)
-    decoder = SyntacticDecoder(4)
-    h, summary = torch.randn(3, 5, 4), torch.randn(3, 4)
-    full = decoder(h, summary, open_mask(h), 6)
-    state = decoder.begin(h, summary)
-    assert all(len(tensor) == 3 for tensor in state)
-    for step in range(6):
-        weights, state = decoder.step(h, open_mask(h), state)
-        assert torch.equal(weights[:, 0], full[:, step])
-
-
 @pytest.mark.parametrize("tied", [False, True])
 @pytest.mark.parametrize("steps", [1, 2, 6])
 def test_the_gradients_written_out_are_autograds(steps, tied):
