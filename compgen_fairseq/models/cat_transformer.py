@@ -82,16 +82,13 @@ class CATEncoder(TransformerEncoderBase):
         embed_tokens: Any,
         composition: CompositionConfig,
     ):
-        problems = (
-            (
-                cfg.encoder.normalize_before,
-                "--encoder-normalize-before (CAT's layers are post-norm, as in the paper)",
-            ),
-            (cfg.encoder.layerdrop, "--encoder-layerdrop"),
-            (cfg.checkpoint_activations, "--checkpoint-activations"),
-        )
-        for wrong, flag in problems:
-            if wrong:
+        post_norm = "(CAT's layers are post-norm, as in the paper)"
+        for flag, given in {
+            f"--encoder-normalize-before {post_norm}": cfg.encoder.normalize_before,
+            "--encoder-layerdrop": cfg.encoder.layerdrop,
+            "--checkpoint-activations": cfg.checkpoint_activations,
+        }.items():
+            if given:
                 raise ValueError(f"cat_transformer can't take {flag}: leave it out")
         self.composition = composition  # before what calls build_encoder_layer
         super().__init__(cfg, dictionary, embed_tokens)

@@ -99,22 +99,20 @@ def add_prototypes(
     Raises:
         ValueError: on options of fairseq's that can't go with it.
     """
-    problems = (
-        (
-            side.normalize_before,
-            "post-norm layers, as in the paper: "
-            "leave out --encoder-normalize-before and --decoder-normalize-before",
-        ),
-        (cfg.cross_self_attention, "self-attention alone: leave out --cross-self-attention"),
-        (
-            cfg.checkpoint_activations and config.prototypes == "random",
-            "trained prototypes, whose gradient can't be checkpointed: "
-            "leave out --checkpoint-activations",
-        ),
-    )
-    for wrong, reason in problems:
-        if wrong:
-            raise ValueError(f"proto_transformer has {reason}")
+    if side.normalize_before:
+        raise ValueError(
+            "proto_transformer has post-norm layers, as in the paper: leave out "
+            "--encoder-normalize-before and --decoder-normalize-before"
+        )
+    if cfg.cross_self_attention:
+        raise ValueError(
+            "proto_transformer has self-attention alone: leave out --cross-self-attention"
+        )
+    if cfg.checkpoint_activations and config.prototypes == "random":
+        raise ValueError(
+            "proto_transformer has trained prototypes, whose gradient can't be checkpointed: "
+            "leave out --checkpoint-activations"
+        )
     table = PrototypeTable(len(dictionary), side.embed_dim, fingerprint(dictionary), cfg.dropout)
     stack.prototypes = table
     with torch.random.fork_rng():

@@ -111,33 +111,23 @@ class SQTransformerConfig(FairseqDataclass):
             self.quantizer = "none" if plain else "sovq"
         if self.mmi is None:
             self.mmi = "brown" if self.quantizer == "sovq" else "none"
-        problems = (
-            (
-                not plain and self.quantizer == "none",
-                f"--attention {self.attention} needs codes: --quantizer sovq or vq, not none",
-            ),
-            (
-                self.quantizer == "sovq" and self.mmi == "none",
+        codes = "codes: --quantizer sovq or vq, not none"
+        if not plain and self.quantizer == "none":
+            raise ValueError(f"--attention {self.attention} needs {codes}")
+        if self.quantizer == "sovq" and self.mmi == "none":
+            raise ValueError(
                 "--quantizer sovq needs an MMI term: --mmi brown or tokens "
-                "(without one it is --quantizer vq)",
-            ),
-            (
-                self.quantizer != "sovq" and self.mmi != "none",
-                f"--mmi {self.mmi} needs --quantizer sovq, not {self.quantizer}",
-            ),
-            (
-                self.class_meanings == "own"
-                and (self.attention, self.code_classes) != ("sal", "substitution"),
-                "--class-meanings own goes with --attention sal and --code-classes substitution",
-            ),
-            (
-                self.code_classes != "learned" and self.quantizer == "none",
-                f"--code-classes {self.code_classes} needs codes: --quantizer sovq or vq, not none",
-            ),
-        )
-        for wrong, message in problems:
-            if wrong:
-                raise ValueError(message)
+                "(without one it is --quantizer vq)"
+            )
+        if self.quantizer != "sovq" and self.mmi != "none":
+            raise ValueError(f"--mmi {self.mmi} needs --quantizer sovq, not {self.quantizer}")
+        variant = (self.attention, self.code_classes)
+        if self.class_meanings == "own" and variant != ("sal", "substitution"):
+            raise ValueError(
+                "--class-meanings own goes with --attention sal and --code-classes substitution"
+            )
+        if self.code_classes != "learned" and self.quantizer == "none":
+            raise ValueError(f"--code-classes {self.code_classes} needs {codes}")
 
 
 _SEMANTIC_PARSING = {

@@ -111,17 +111,6 @@ class StreamStack(nn.Module):
         """Whether this pass runs the code stream: SAL always, SRL while training its terms."""
         return self.attention == "sal" or (self.attention == "srl" and structural)
 
-    def counted(self, keep: Tensor, masked: Tensor | None = None) -> Tensor | None:
-        """The tokens whose q(z|x) are averaged for H(Z), ``(batch, len)``; None for all of them.
-
-        Args:
-            keep: which positions are no padding, ``(batch, len)``.
-            masked: those whose codes a masked predictor predicts; they alone count.
-        """
-        if masked is None:
-            return None
-        return masked & (keep.sum(1) > 2).any()  # a batch of one-word sentences says nothing
-
     def predict_codes(
         self,
         side: SideOutputs,

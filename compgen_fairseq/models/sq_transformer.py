@@ -83,12 +83,12 @@ class SQEncoder(FairseqEncoder):
                 masked = draw_positions(keep & src_tokens.ne(stack.eos))
                 context = torch.where(masked.unsqueeze(-1), quantized.mask_code.type_as(x), context)
                 stack.predict_codes(side, context, mask, masked, None)
-                side.marginal = stack.counted(keep, masked)
+                # a batch of one-word sentences says nothing of H(Z)
+                side.marginal = masked & (keep.sum(1) > 2).any()
             elif stack.predictor is not None:
                 context = quantized.vectors if stack.mmi == "brown" else x
                 causal = causal_mask(x.size(1), x) + mask
                 stack.predict_codes(side, context, causal, next_keep, following)
-                side.marginal = stack.counted(keep)
         return {
             "memory": streams,
             "memory_mask": mask,
@@ -212,7 +212,6 @@ class SQDecoder(FairseqIncrementalDecoder):
                 context = quantized.vectors if stack.mmi == "brown" else x
                 causal = causal_mask(tokens.size(1), x) + padding_mask(keep, x.dtype)
                 stack.predict_codes(side, context, causal, keep, following, memory[-1], memory_mask)
-                side.marginal = stack.counted(keep)
         attention = None if weights is None else weights.mean(dim=1)
         extra = {"attn": [attention], "structural": side}
         features = streams[-1]

@@ -25,11 +25,6 @@ def class_means(x: Tensor, classes: Tensor, dim: int) -> Tensor:
     return (sums / counts.view(shape)).index_select(dim, classes)
 
 
-def owned_classes(classes: Tensor, owners: Tensor) -> Tensor:
-    """The class of each target type, as one of its members; a type without an owner is alone."""
-    return torch.where(owners >= 0, classes, torch.arange(len(owners), device=owners.device))
-
-
 class ClassMeanings(nn.Module):
     """The last word on which of its class a target word is.
 
@@ -59,7 +54,8 @@ class ClassMeanings(nn.Module):
         """Say which words are exchanged, as tasks/word_classes.py finds it."""
         self.kinds.copy_(kinds)
         self.owners.copy_(owners)
-        self.classes.copy_(owned_classes(classes, owners))
+        alone = torch.arange(len(owners), device=owners.device)
+        self.classes.copy_(torch.where(owners >= 0, classes, alone))
 
     def forward(
         self,

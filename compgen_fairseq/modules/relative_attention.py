@@ -27,10 +27,8 @@ class RelativePositions(nn.Module):
         super().__init__()
         self.max_distance = max_distance
         self.dropout = dropout
-        self.keys = nn.Parameter(torch.empty(2 * max_distance + 1, head_dim))
-        self.values = nn.Parameter(torch.empty(2 * max_distance + 1, head_dim))
-        nn.init.normal_(self.keys)
-        nn.init.normal_(self.values)
+        self.keys = nn.Parameter(torch.randn(2 * max_distance + 1, head_dim))
+        self.values = nn.Parameter(torch.randn(2 * max_distance + 1, head_dim))
 
     def forward(self, query_len: int, key_len: int) -> tuple[Tensor, Tensor]:
         """Embeddings of every (query, key) pair; the queries are the last ``query_len`` positions.

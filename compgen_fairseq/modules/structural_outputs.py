@@ -27,7 +27,7 @@ class SideOutputs:
     layers: list[Tensor]  # each (streams, B, T, D): every layer's output
     prior: Tensor | None = None  # (N, K (+ 1)): logits of p(z|context)
     predicted: Tensor | None = None  # (N, K): logits of q(z|x) of the tokens that p predicts
-    marginal: Tensor | None = None  # (B, T) bool: positions whose q(z|x) are averaged for H(Z)
+    marginal: Tensor | None = None  # (B, T) bool: whose q(z|x) are averaged for H(Z); None: all
 
     @classmethod
     def of(
@@ -41,13 +41,8 @@ class SideOutputs:
     ) -> "SideOutputs":
         """All but p(z|context) and what goes with it.
 
-        Args:
-            x: the embeddings that were quantized, ``(B, T, D)``.
-            keep: which positions are no padding, ``(B, T)``.
-            quantized: their codes.
-            following: the index of the token that follows each position, ``(B, T)``.
-            next_keep: which positions one follows, ``(B, T)``.
-            layers: the layers' outputs.
+        ``x`` are the embeddings that were quantized, ``following`` the index of the token that
+        follows each position, ``(B, T)``; the rest is as above.
         """
         return cls(
             embeddings=x,
