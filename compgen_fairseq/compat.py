@@ -334,13 +334,8 @@ def say_errors_in_sentences() -> None:
         return
     if os.environ.get("COMPGEN_TRACEBACK") or hasattr(sys.excepthook, "__wrapped__"):
         return
-    sys.excepthook = _in_a_sentence(sys.excepthook)
+    hook = sys.excepthook
 
-
-Hook = Callable[[type[BaseException], BaseException, TracebackType | None], Any]
-
-
-def _in_a_sentence(hook: Hook) -> Hook:
     @functools.wraps(hook)
     def say(kind: type[BaseException], error: BaseException, trace: TracebackType | None) -> None:
         if isinstance(error, Exception):
@@ -348,7 +343,7 @@ def _in_a_sentence(hook: Hook) -> Hook:
         else:
             hook(kind, error, trace)
 
-    return say
+    sys.excepthook = say
 
 
 def quieten() -> None:

@@ -5,14 +5,11 @@ import hashlib
 from typing import Any
 
 import numpy as np
-from fairseq.data import BaseWrapperDataset, FairseqDataset, LanguagePairDataset
+from fairseq.data import BaseWrapperDataset, FairseqDataset
 
 
-class _Rebatched(BaseWrapperDataset):
-    """A parallel corpus that is put into batches otherwise."""
-
-    def __init__(self, dataset: LanguagePairDataset) -> None:
-        super().__init__(dataset)
+class Wrapper(BaseWrapperDataset):
+    """Hands on what fairseq's wrapper leaves out, too."""
 
     def num_tokens_vec(self, indices: np.ndarray) -> np.ndarray:
         return self.dataset.num_tokens_vec(indices)
@@ -22,7 +19,7 @@ class _Rebatched(BaseWrapperDataset):
         return self.dataset.supports_fetch_outside_dataloader
 
 
-class MixedLengthsDataset(_Rebatched):
+class MixedLengthsDataset(Wrapper):
     """A parallel corpus whose batches hold sentences of any length, drawn anew each epoch.
 
     Sorted by length, sentences of one template lie side by side, and a batch says little about the
@@ -40,7 +37,7 @@ class MixedLengthsDataset(_Rebatched):
         return False
 
 
-class SpreadRepeatsDataset(_Rebatched):
+class SpreadRepeatsDataset(Wrapper):
     """A parallel corpus whose repeated pairs are spread over the batches.
 
     Sorted by length, the copies of one sentence pair lie side by side and fill whole batches.
@@ -61,17 +58,13 @@ class SpreadRepeatsDataset(_Rebatched):
         self,
         indices: np.ndarray,
         max_tokens: int | None = None,
-        max_sentences: int | None = None,
-        required_batch_size_multiple: int = 1,
+        *args: Any,
+        **kwargs: Any,
     ) -> list[np.ndarray]:
         # even by tokens where --max-tokens fills the batches, by sentences where --batch-size does
         cost = np.ones_like(indices) if max_tokens is None else self.num_tokens_vec(indices)
-        return super().batch_by_size(
-            spread_repeats(indices, self.pair_ids[indices], cost),
-            max_tokens=max_tokens,
-            max_sentences=max_sentences,
-            required_batch_size_multiple=required_batch_size_multiple,
-        )
+        spread = spread_repeats(indices, self.pair_ids[indices], cost)
+        return super().batch_by_size(spread, max_tokens, *args, **kwargs)
 
 
 def pair_ids(dataset: FairseqDataset) -> np.ndarray:

@@ -117,7 +117,4 @@ class CATPretrainingTask(FairseqTask):
         """The subwords."""
         return self.dictionary
 
-    @property
-    def target_dictionary(self) -> Dictionary:
-        """The subwords."""
-        return self.dictionary
+    target_dictionary = source_dictionary

@@ -5,17 +5,18 @@ from functools import partial
 from typing import Any
 
 import torch
-from fairseq.data import BaseWrapperDataset, FairseqDataset
+from fairseq.data import FairseqDataset
 from fairseq.logging import metrics
 from torch import Tensor
 
 from compgen.scoring import cter
 from compgen.scoring.cter_rates import CTER
+from compgen_fairseq.tasks.batches import Wrapper
 
 COUNTS = "_cter"
 
 
-class CompoundDataset(BaseWrapperDataset):
+class CompoundDataset(Wrapper):
     """A parallel corpus whose batches say which compounds they hold.
 
     A batch gets ``sample["compounds"]``, one string per sentence, and ``sample["groups"]``, the
@@ -41,13 +42,6 @@ class CompoundDataset(BaseWrapperDataset):
             batch["compounds"] = [self.compounds[i] for i in batch["id"].tolist()]
             batch["groups"] = len(self.compounds) // cter.GROUP
         return batch
-
-    def num_tokens_vec(self, indices: Any) -> Any:
-        return self.dataset.num_tokens_vec(indices)
-
-    @property
-    def supports_fetch_outside_dataloader(self) -> bool:
-        return self.dataset.supports_fetch_outside_dataloader
 
 
 def counts(sample: dict[str, Any], hypotheses: Sequence[str], lexicon: cter.Lexicon) -> Tensor:
