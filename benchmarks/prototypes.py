@@ -23,7 +23,6 @@ half-precision store, faiss), and reports the most memory that the process had.
 """
 
 import argparse
-import importlib.util
 import itertools
 import json
 import logging
@@ -35,10 +34,10 @@ import sys
 import time
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
-from types import ModuleType, SimpleNamespace
 from typing import Any
 
 import numpy as np
+import throughput as bench  # beside this file
 import torch
 from fairseq import tasks
 from fairseq.data import Dictionary
@@ -47,10 +46,14 @@ from torch import Tensor, nn
 
 import compgen_fairseq  # noqa: F401  (registers its architectures)
 from compgen_fairseq.prototypes import kmeans
-from compgen_fairseq.prototypes.extract import PER_CENTRE, Settings, extract
+from compgen_fairseq.prototypes.extract import (
+    PER_CENTRE,
+    Settings,
+    eligible,
+    extract,
+    source_states,
+)
 from compgen_fairseq.prototypes.sample import choose, survey
-from compgen_fairseq.prototypes.states import Store, collect, make_batches
-from compgen_fairseq.prototypes.vocabulary import word_types
 
 DEFAULT = "proto_transformer_cognition: --share-decoder-input-output-embed"
 WANTED = {
@@ -59,17 +62,6 @@ WANTED = {
     "training, stage 2 / plain": (">=", 0.85),
     "generating, stage 2 / plain": (">=", 0.9),
 }
-
-
-def throughput() -> ModuleType:
-    """The benchmark beside this one, whose models and batches are used here."""
-    path = Path(__file__).with_name("throughput.py")
-    spec = importlib.util.spec_from_file_location("throughput", path)
-    assert spec is not None and spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    sys.modules["throughput"] = module
-    spec.loader.exec_module(module)
-    return module
 
 
 class Part:
@@ -93,48 +85,33 @@ class Part:
 
 def seconds(work: Callable[[], Any], cuda: bool) -> tuple[float, Any]:
     """What some work takes, and its result."""
-    timer = time.perf_counter if cuda else time.process_time
-    begin = timer()
+    clock = timer(cuda)
+    begin = clock()
     result = work()
     if cuda:
         torch.cuda.synchronize()
-    return timer() - begin, result
+    return clock() - begin, result
 
 
 def group_states(model: Any, part: Part, settings: Settings) -> list[np.ndarray]:
     """The states of each type that the extraction clusters, float32."""
     indices = np.arange(len(part))
     keys, counts = survey(part, indices, settings.seed)
-    words = word_types(model.encoder.dictionary)
-    often = np.zeros(len(words), dtype=np.int64)
-    often[: len(counts["source"])] = counts["source"]
-    often[~words | (often < settings.min_count)] = 0
+    often = eligible(model.encoder.dictionary, counts["source"], settings.min_count)
     sample = choose(part, indices, keys, "source", often, settings.per_type, 2**40)
-    store = Store(
-        sample, np.zeros(len(part), np.int16), 0, model.encoder.embed_tokens.embedding_dim
-    )
-    needed = np.unique(sample.sentences)
-    collect(
-        model,
-        part,
-        make_batches(part, needed, settings.max_tokens),
-        {"source": store},
-        settings.layer,
-    )
+    states = source_states(model, part, sample, settings.max_tokens, settings.layer).numpy()
     _, bounds = sample.bounds()
-    states = store.states.float().numpy()
     return [states[a:b] for a, b in itertools.pairwise(bounds)]
 
 
 def measure(args: argparse.Namespace) -> dict[str, float]:
     """All figures of the first form."""
-    bench = throughput()
     arch, _, flags = args.arch.partition(":")
     label = "transformer" + arch.strip().removeprefix("proto_transformer")
     label = {"transformer_cognition": "transformer_iwslt_de_en"}.get(label, label)
     label = {"transformer_wmt_en_ro": "transformer"}.get(label, label)
     cuda = torch.cuda.is_available() and not args.cpu
-    options = SimpleNamespace(
+    options = argparse.Namespace(
         **vars(args) | {"cpu": not cuda, "fp16": False, "bf16": False},
         task="compgen_translation",
     )

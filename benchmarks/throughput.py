@@ -87,7 +87,7 @@ class Contender:
     label: str
     trainer: Trainer
     generator: Any
-    inference: torch.nn.Module
+    inference: Any
     seconds: dict[str, list[float]] = field(default_factory=lambda: defaultdict(list))
     memory: int = 0
 

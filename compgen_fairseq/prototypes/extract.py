@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import torch
+from fairseq.data import Dictionary
 from torch import Tensor
 
 from compgen_fairseq.progress import progress, rank_and_world
@@ -94,10 +95,8 @@ def extract(
     keys, counts = survey(dataset, indices, settings.seed)
     samples = {}
     for side in sides:
-        words = word_types((model.encoder if side == "source" else model.decoder).dictionary)
-        often = np.zeros(len(words), dtype=np.int64)
-        often[: len(counts[side])] = counts[side]
-        often[~words | (often < settings.min_count)] = 0
+        dictionary = (model.encoder if side == "source" else model.decoder).dictionary
+        often = eligible(dictionary, counts[side], settings.min_count)
         most = int(settings.memory * 2**30 / len(sides) / (2 * widths[side]))
         samples[side] = sample = choose(
             dataset, indices, keys, side, often, settings.per_type, most, settings.k
@@ -112,7 +111,7 @@ def extract(
             "each, %d in all, take %.2f GiB in half precision over %d worker(s)",
             side,
             np.count_nonzero(sample.counts),
-            len(words),
+            len(dictionary),
             settings.min_count,
             sample.size,
             len(sample),
@@ -139,6 +138,19 @@ def extract(
         "CPU" if gpu_in_use() is None else f"GPU {gpu_in_use()}",
     )
     return prototypes
+
+
+def eligible(dictionary: Dictionary, counts: np.ndarray, min_count: int) -> np.ndarray:
+    """How often each type occurs, ``(types,)``; 0 for one that has no prototypes.
+
+    Args:
+        dictionary: the types.
+        counts: those of :func:`survey`, up to the last type that occurs.
+        min_count: types that occur less often have none.
+    """
+    often = np.pad(counts, (0, len(dictionary) - len(counts)))
+    often[~word_types(dictionary) | (often < min_count)] = 0
+    return often
 
 
 def _cluster(store: Store, side: str, settings: Settings, world: int) -> Prototypes:
@@ -192,13 +204,16 @@ def collect_word(
     only = np.zeros(len(model.encoder.dictionary), dtype=np.int64)
     only[word] = counts["source"][word : word + 1].sum()
     sample = choose(dataset, indices, keys, "source", only, most, most)
+    return sample, source_states(model, dataset, sample, max_tokens, layer)
+
+
+def source_states(model: Any, dataset: Any, sample: Sample, max_tokens: int, layer: str) -> Tensor:
+    """The encoder's states of a sample of source occurrences, ``(n, dim)``, on this worker alone.
+
+    The other arguments are those of :func:`collect_word`.
+    """
     workers = np.zeros(len(dataset), dtype=np.int16)
     store = Store(sample, workers, 0, model.encoder.embed_tokens.embedding_dim)
-    collect(
-        model,
-        dataset,
-        make_batches(dataset, np.unique(sample.sentences), max_tokens),
-        {"source": store},
-        layer,
-    )
-    return sample, store.states.float()
+    batches = make_batches(dataset, np.unique(sample.sentences), max_tokens)
+    collect(model, dataset, batches, {"source": store}, layer)
+    return store.states.float()

@@ -127,7 +127,9 @@ def choose(
             pool, fresh = _Pool.join([pool, *fresh]).smallest(size), []
             kept = len(pool)
             full = np.bincount(pool.types, minlength=len(counts)) == size
-            limits[full] = _last(pool.types, pool.keys, len(counts))[full]
+            last = np.zeros_like(limits)
+            last[pool.types] = pool.keys  # of several keys for one type the last stays
+            limits[full] = last[full]
     pool = _Pool.join([pool, *fresh]).smallest(size)
     return Sample(pool.types, pool.sentences, pool.positions, counts, size)
 
@@ -182,13 +184,6 @@ def _rank(ordered: np.ndarray) -> np.ndarray:
     places = np.arange(len(ordered))
     new = np.append(True, ordered[1:] != ordered[:-1])[: len(ordered)]
     return places - np.maximum.accumulate(np.where(new, places, 0))
-
-
-def _last(types: np.ndarray, keys: np.ndarray, vocabulary: int) -> np.ndarray:
-    """The last key of each type, of keys sorted by type, ``(vocabulary,)``."""
-    last = np.zeros(vocabulary, dtype=np.uint64)
-    last[types] = keys  # of several values for one place the last stays
-    return last
 
 
 def _chunks(array: np.ndarray) -> Iterator[np.ndarray]:

@@ -1,33 +1,21 @@
 """The comparison of the encoders runs from its command line."""
 
-import importlib.util
 import re
-from pathlib import Path
 
+import cat
 import pytest
 
-SCRIPT = Path(__file__).resolve().parents[2] / "benchmarks" / "cat.py"
 TINY = "--layers 2 --dim 16 --heads 2 --codes 9 --sememes 7 --length 6 --pairs 3 --rounds 3".split()
 
 
-@pytest.fixture(scope="module")
-def cat():
-    """The script as a module."""
-    spec = importlib.util.spec_from_file_location("bench_cat", SCRIPT)
-    assert spec is not None and spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
-
-
-def test_reports_both_encoders_and_their_ratio(cat, capsys):
+def test_reports_both_encoders_and_their_ratio(capsys):
     cat.main(TINY)
     line = capsys.readouterr().out
     plain, ours, ratio = map(float, re.findall(r"\d+\.\d+(?= s|$)", line, re.MULTILINE))
     assert min(plain, ours) > 0 and ratio > 1
 
 
-def test_bad_arguments_end_in_one_sentence(cat):
+def test_bad_arguments_end_in_one_sentence():
     with pytest.raises(SystemExit, match=r"^cat: the numbers of .* are at least 1"):
         cat.main([*TINY, "--rounds", "0"])
     with pytest.raises(SystemExit, match=r"^cat: .*3"):

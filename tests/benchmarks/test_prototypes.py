@@ -1,42 +1,27 @@
 """The figures of what prototypes cost come out of the command."""
 
-import importlib.util
 import json
-import sys
-from pathlib import Path
 
+import prototypes
 import pytest
 
-SCRIPT = Path(__file__).resolve().parents[2] / "benchmarks" / "prototypes.py"
 
-
-@pytest.fixture(scope="module")
-def bench():
-    """The script as a module."""
-    spec = importlib.util.spec_from_file_location("bench_prototypes", SCRIPT)
-    assert spec is not None and spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    sys.modules["bench_prototypes"] = module
-    spec.loader.exec_module(module)
-    return module
-
-
-def test_reports_every_figure(bench, tiny_data, tmp_path, capsys):
+def test_reports_every_figure(tiny_data, tmp_path, capsys):
     sizes = ("layers 1", "embed-dim 16", "ffn-embed-dim 16", "attention-heads 2")
     flags = " ".join(f"--{side}-{size}" for side in ("encoder", "decoder") for size in sizes)
     quick = "--pairs 200 --full-pairs 200 --max-tokens 100 --batches 1 --rounds 1 --sentences 4"
     command = [str(tiny_data), "--arch", f"proto_transformer: {flags} --prototype-min-count 5"]
     output = tmp_path / "figures.json"
-    bench.main([*command, *quick.split(), "--length", "3", "--cpu", "--json", str(output)])
+    prototypes.main([*command, *quick.split(), "--length", "3", "--cpu", "--json", str(output)])
     table = capsys.readouterr().out
     figures = json.loads(output.read_text())
-    assert set(bench.WANTED) < set(figures)
+    assert set(prototypes.WANTED) < set(figures)
     assert all(f"| {name} |" in table for name in figures)
     assert all(value > 0 for value in figures.values()) and figures["types"] == 6
 
 
-def test_many_types_fit_into_little_memory(bench):
-    figures = bench.scale(types=3000, dim=64, k=2, memory=0.002, pairs=3000)
+def test_many_types_fit_into_little_memory():
+    figures = prototypes.scale(types=3000, dim=64, k=2, memory=0.002, pairs=3000)
     assert figures["types with prototypes"] > 1000
     assert figures["GiB at most"] - figures["GiB before"] < 0.3
 
@@ -44,6 +29,6 @@ def test_many_types_fit_into_little_memory(bench):
 @pytest.mark.parametrize(
     ("command", "reason"), [([], "either DATA or --scale"), (["/none"], "/none is no folder")]
 )
-def test_bad_arguments_end_in_one_sentence(bench, command, reason):
+def test_bad_arguments_end_in_one_sentence(command, reason):
     with pytest.raises(SystemExit, match=reason):
-        bench.main(command)
+        prototypes.main(command)

@@ -1,28 +1,16 @@
 """The speed comparison runs from its command line and reports every model."""
 
-import importlib.util
 import json
 import os
 import subprocess
 import sys
 from pathlib import Path
-from types import ModuleType
 
 import pytest
+import throughput
 
 REPOSITORY = Path(__file__).resolve().parents[2]
-SCRIPT = REPOSITORY / "benchmarks" / "throughput.py"
 QUICK = "--max-tokens 100 --sentences 4 --batches 2 --rounds 2 --beam 2 --threads 1 --cpu".split()
-
-
-@pytest.fixture(scope="module")
-def throughput() -> ModuleType:
-    """The script as a module."""
-    spec = importlib.util.spec_from_file_location("throughput", SCRIPT)
-    assert spec is not None and spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
 
 
 def small(*flags: str) -> str:
@@ -35,7 +23,7 @@ def small(*flags: str) -> str:
 def test_reports_every_model_and_its_ratios_to_the_baseline(tiny_data, tmp_path):
     predictors = "--encoder-predictor-layers 1 --decoder-predictor-layers 1"
     command = [
-        *(sys.executable, SCRIPT, tiny_data),
+        *(sys.executable, throughput.__file__, tiny_data),
         *("--arch", f"theirs=transformer: {small('--decoder-embed-dim 16')}"),
         *("--arch", f"plain = sq_transformer: {small('--attention plain')}"),
         *("--arch", f"sal=sq_transformer_scan: {small(predictors)}"),
@@ -75,11 +63,11 @@ def test_reports_every_model_and_its_ratios_to_the_baseline(tiny_data, tmp_path)
         ([], "give --suite or --arch"),
     ],
 )
-def test_bad_arguments_end_in_one_sentence(tiny_data, throughput, args, message):
+def test_bad_arguments_end_in_one_sentence(tiny_data, args, message):
     with pytest.raises(SystemExit, match=f"^throughput: .*{message}.*$"):
         throughput.main([str(tiny_data), *args, *QUICK])
 
 
-def test_a_folder_without_data_is_named(throughput, tmp_path):
+def test_a_folder_without_data_is_named(tmp_path):
     with pytest.raises(SystemExit, match=f"{tmp_path} is no folder that fairseq-preprocess wrote"):
         throughput.main([str(tmp_path), "--arch", "transformer", *QUICK])
