@@ -146,7 +146,7 @@ train_recurrent() {
                 --syntactic-classes substitution --marker-meanings own
             )
             if [[ $METHOD == syntactic-meanings ]]; then
-                method+=(--class-meanings own --train-batches mixed)
+                method+=(--class-meanings own --scaled-attention --train-batches mixed)
             fi
             ;;
         lstm) # attention on the encoder's states; fairseq wants as many layers on both sides
