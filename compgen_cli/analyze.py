@@ -40,8 +40,7 @@ def main(argv: list[str] | None = None) -> int:
     """Run one kind and print the files it wrote; errors end in one sentence."""
     args = parse(sys.argv[1:] if argv is None else argv)
     logging.basicConfig(level=logging.INFO, format="%(message)s", stream=sys.stderr)
-    for chatty in ("fairseq", "compgen.scoring"):
-        logging.getLogger(chatty).setLevel(logging.WARNING)
+    logging.getLogger("fairseq").setLevel(logging.WARNING)
 
     @command(f"compgen-analyze {args.kind}")
     def analyze(argv: list[str] | None = None) -> int:

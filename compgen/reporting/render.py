@@ -10,12 +10,11 @@ from compgen.reporting import report_tables
 from compgen.reporting.comparison import METHOD, NO_COMPARISONS, Comparisons
 from compgen.reporting.curves import Curve
 from compgen.reporting.pictures import Figure
-from compgen.reporting.report import Report, Summary
+from compgen.reporting.report import Report
 from compgen.reporting.report_tables import Table
-from compgen.reporting.runs import Run, ScoreName
+from compgen.reporting.runs import ScoreName
 
 RUN = ("seed", "updates", "minutes", "command", "machine")
-SUMMARY = ("n", "mean", "std", "median", "best", "worst")
 
 
 def markdown(
@@ -62,9 +61,12 @@ def as_json(report: Report, comparisons: Comparisons = NO_COMPARISONS) -> dict[s
             {
                 "label": row.label,
                 "settings": row.settings,
-                "runs": [{"path": str(run.path), **_named(run, RUN)} for run in row.runs],
+                "runs": [
+                    {"path": str(run.path), **{name: getattr(run, name) for name in RUN}}
+                    for run in row.runs
+                ],
                 "scores": [
-                    {**_score(score), **_named(summary, SUMMARY), "values": list(summary.values)}
+                    {**_score(score), **summary.numbers(), "values": list(summary.values)}
                     for score in report.scores
                     if (summary := row.summary(score))
                 ],
@@ -84,10 +86,6 @@ def as_json(report: Report, comparisons: Comparisons = NO_COMPARISONS) -> dict[s
 
 def _score(score: ScoreName) -> dict[str, str]:
     return {"score": score.name, "checkpoint": score.checkpoint}
-
-
-def _named(what: Run | Summary, names: Sequence[str]) -> dict[str, Any]:
-    return {name: getattr(what, name) for name in names}
 
 
 def _link(path: Path, folder: Path) -> str:

@@ -55,6 +55,11 @@ class Summary:
     def worst(self) -> float:
         return max(self.values) if self.lower_is_better else min(self.values)
 
+    def numbers(self) -> dict[str, float | None]:
+        """All that sums the values up, by name."""
+        names = ("n", "mean", "std", "median", "best", "worst")
+        return {name: getattr(self, name) for name in names}
+
 
 @dataclass(frozen=True)
 class Row:

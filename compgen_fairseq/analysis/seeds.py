@@ -14,7 +14,6 @@ from compgen.reporting.report import Report, Summary, report_of
 from compgen.reporting.runs import CHECKPOINTS, ScoreName
 
 TOP = 100.0  # scores are percentages
-NUMBERS = ("n", "mean", "std", "median", "best", "worst")  # of a summary
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -53,7 +52,7 @@ def run(args: argparse.Namespace) -> list[Path]:
     score, summaries = summaries_of(found, args.score, args.checkpoint)
     rows = [
         {"method": label, "score": score.name, "checkpoint": score.checkpoint}
-        | {name: getattr(one, name) for name in NUMBERS}
+        | one.numbers()
         | {"values": " ".join(f"{value:.2f}" for value in one.values)}
         for label, one in summaries.items()
     ]

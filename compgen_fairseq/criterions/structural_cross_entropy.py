@@ -1,6 +1,6 @@
 """Label-smoothed cross-entropy plus the structural terms of SQ-Transformer."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, fields, replace
 from typing import Any, Optional
 
@@ -111,25 +111,26 @@ def compute_terms(
     """
     values: list[WeightedTerm] = []
 
-    def add(name: str, weight: float, *term: Any) -> None:
+    def add(name: str, weight: float, term: Callable[..., terms.Term], *args: Any) -> None:
         if weight:
-            values.append(WeightedTerm(name, weight, *term))
+            values.append(WeightedTerm(name, weight, *term(*args)))
 
     for name, side in (("source", outputs.source), ("target", outputs.target)):
         prefix = "encoder" if name == "source" else "decoder"
         if side.prior is not None and side.predicted is not None:
-            pair = terms.mmi_cross_entropy(side.predicted, side.prior)
-            add(f"mmi_cross_entropy_{name}", weights.mmi_cross_entropy, *pair)
-            pair = terms.mean_posterior(side)
-            add(f"mmi_entropy_{name}", -weights.mmi_entropy, *pair, terms.entropy)
-        for term, pair in (
-            ("commitment", terms.commitment(side)),
-            ("code_prediction", terms.code_prediction(side, srl)),
-            ("code_attraction", terms.code_attraction(side, srl)),
+            mmi, pair = weights.mmi_cross_entropy, (side.predicted, side.prior)
+            add(f"mmi_cross_entropy_{name}", mmi, terms.mmi_cross_entropy, *pair)
+            if weights.mmi_entropy:
+                mean = (*terms.mean_posterior(side), terms.entropy)
+                values.append(WeightedTerm(f"mmi_entropy_{name}", -weights.mmi_entropy, *mean))
+        for what, term, *stream in (
+            ("commitment", terms.commitment),
+            ("code_prediction", terms.code_prediction, srl),
+            ("code_attraction", terms.code_attraction, srl),
         ):
-            add(f"{term}_{name}", getattr(weights, f"{prefix}_{term}"), *pair)
-        if srl and weights.srl_mse:
-            add(f"srl_mse_{name}", weights.srl_mse, *terms.srl_mse(side))
+            add(f"{what}_{name}", getattr(weights, f"{prefix}_{what}"), term, side, *stream)
+        if srl:
+            add(f"srl_mse_{name}", weights.srl_mse, terms.srl_mse, side)
     return values
 
 

@@ -370,7 +370,7 @@ class SyntacticAttentionModel(FairseqEncoderDecoderModel):
 
         Args:
             source: whose embedding each source type has, ``(types,)``, long.
-            target: the class of each target type.
+            target: not needed.
             owners: the source class that exchanges the words of that class, or -1.
         """
         assert self.encoder.classes is not None
