@@ -8,7 +8,8 @@
 # syntactic-mlp (Syntactic Attention and its ablations: its authors' 200,000 pairs, 32 at a time;
 # with SIZE=paper one at a time, an hour on a CPU),
 # syntactic-classes (ours: exchangeable words share their syntax, and markers mean the end alone),
-# syntactic-meanings (ours: also, a class alone means the words that it exchanges) or lstm.
+# syntactic-meanings (ours: also, a class alone means the words that it exchanges; scaled attention)
+# or lstm.
 set -euo pipefail
 # shellcheck source=../recipe.sh
 source "$(dirname "${BASH_SOURCE[0]}")/../recipe.sh"
