@@ -5,7 +5,7 @@ import sys
 from pathlib import Path
 
 from compgen.errors import command
-from compgen.output import write
+from compgen.output import write_files
 from compgen.reporting import pictures
 from compgen.reporting.comparison import compare
 from compgen.reporting.curves import curves
@@ -69,12 +69,11 @@ def main(argv: list[str] | None = None) -> int:
         beside = Path(args.html) if args.html else None
         folder = Path(args.out).parent if args.out else Path()
         text = markdown(found, compared, drawn, found_pictures, beside, folder)
+    texts = {args.html: page, args.out: text}
+    write_files({path: made for path, made in texts.items() if path and made is not None})
     if page is not None:
-        write(args.html, page)
         print(f"compgen-report: {args.html} holds everything", file=sys.stderr)
-    if text is not None and args.out:
-        write(args.out, text)
-    elif text is not None:
+    if text is not None and not args.out:
         print(text, end="")
     return 0
 

@@ -30,7 +30,7 @@ ABOUT = """Prepare parallel text of your own as a fairseq data folder.
 
 Each of --train, --valid and --test takes files in pairs, source before target, one sentence a line,
 or tables: NAME.tsv (source, tab, target) or NAME.jsonl (an object a line with a text by language,
-{"en": "...", "de": "..."}, which may stand under "translation"). Plain text may be gzip'ed (.gz).
+{"en": "...", "de": "..."}, which may stand under "translation"). All may be gzip'ed (.gz).
 --valid N and --test N take N sentences out of the training files, always the same ones; pairs with
 the same source leave the training set, too.
 """
@@ -140,16 +140,21 @@ def _inputs(
         for path in files[part]:
             if not path.is_file():
                 raise ValueError(f"--{part}: there is no file {path}.")
-        if sum(path.suffix not in TABLES for path in files[part]) % 2:
+        if sum(_suffix(path) not in TABLES for path in files[part]) % 2:
             raise ValueError(f"--{part}: {' '.join(names)}: a text file has no partner.")
     return files, held_out, (languages[0], languages[1])
 
 
 def _languages_of(names: Sequence[str]) -> list[str]:
-    ends = [Path(name.removesuffix(".gz")).suffix.lstrip(".") for name in names[:2]]
-    if len(ends) < 2 or f".{ends[0]}" in TABLES:
+    ends = [_suffix(Path(name)) for name in names[:2]]
+    if len(ends) < 2 or ends[0] in TABLES:
         raise ValueError("say --languages SOURCE TARGET: the files' names do not tell them.")
-    return ends
+    return [end.lstrip(".") for end in ends]
+
+
+def _suffix(path: Path) -> str:
+    """How a file's name ends, but for ``.gz``."""
+    return Path(path.name.removesuffix(".gz")).suffix
 
 
 def write_text(
@@ -210,7 +215,7 @@ def _read(paths: Sequence[Path], languages: tuple[str, str]) -> Iterator[tuple[s
 
     rest = iter(paths)
     for path in rest:
-        if path.suffix in TABLES:
+        if _suffix(path) in TABLES:
             pairs = _read_table(path, languages)
         else:
             pairs = bitext.read_pairs(path, next(rest), "read")
@@ -222,7 +227,7 @@ def _read_table(path: Path, languages: tuple[str, str]) -> Iterator[tuple[str, s
     from compgen.data import bitext
 
     for number, line in enumerate(bitext.stream_lines(path, f"read {path.name}"), 1):
-        if path.suffix == ".tsv":
+        if _suffix(path) == ".tsv":
             cells = line.split("\t")
             wanted = "two cells, source and target"
         else:

@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
+from urllib.parse import quote
 
 from compgen.reporting import report_tables
 from compgen.reporting.comparison import METHOD, NO_COMPARISONS, Comparisons
@@ -89,7 +90,7 @@ def _score(score: ScoreName) -> dict[str, str]:
 
 
 def _link(path: Path, folder: Path) -> str:
-    return Path(os.path.relpath(path, folder)).as_posix().replace(" ", "%20")
+    return quote(Path(os.path.relpath(path, folder)).as_posix())
 
 
 def _table(table: Table) -> str:

@@ -36,8 +36,8 @@ def read_classes(path: str, dictionary: Any) -> Tensor:
     class of its own, and words that are not listed have none.
 
     Raises:
-        ValueError: if the file cannot be read, a line is not of this form, or no word of the
-            dictionary is listed.
+        ValueError: if the file cannot be read, a line is not of this form, a word has two classes,
+            or no word of the dictionary is listed.
     """
     classes = torch.full((len(dictionary),), NONE)
     names: dict[str, int] = {}
@@ -46,7 +46,10 @@ def read_classes(path: str, dictionary: Any) -> Tensor:
         if not (word and tab and name):
             raise ValueError(f"{path}, line {number}: not a word, a tab and its class")
         if word in dictionary:
-            classes[dictionary.index(word)] = names.setdefault(name, len(names))
+            type_, class_ = dictionary.index(word), names.setdefault(name, len(names))
+            if classes[type_] not in (NONE, class_):
+                raise ValueError(f"{path}, line {number}: {word!r} has another class before")
+            classes[type_] = class_
     if not names:
         raise ValueError(f"{path}: it lists no word of the source dictionary")
     classes[dictionary.eos()] = len(names)

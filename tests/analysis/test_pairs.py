@@ -72,6 +72,7 @@ def test_classes_of_a_file(tmp_path):
     for text, reason in (
         ("w0 verb\n", "line 1: not a word, a tab"),
         ("other\tnoun\n", "lists no word"),
+        ("w0\tverb\nw0\tnoun\n", "line 2: 'w0' has another class before"),
     ):
         path.write_text(text)
         with pytest.raises(ValueError, match=reason):

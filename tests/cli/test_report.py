@@ -97,8 +97,10 @@ def test_errors_are_one_sentence_and_leave_nothing(runs, tmp_path, capsys):
     assert "the same settings and the same seed, 1\n" in message(*runs, runs[0], "--out", str(out))
     assert not out.exists()
     out.mkdir()
-    assert f"{out}: Is a directory" in message(*runs, "--out", str(out))
-    assert not list(tmp_path.glob(".report*"))
+    page = tmp_path / "report.html"
+    wanted = ("--html", str(page), "--out", str(out))
+    assert f"{out}: Is a directory" in message(*runs, *wanted)
+    assert not page.exists() and not list(tmp_path.glob(".report*"))
 
 
 def test_a_page_and_its_markdown(runs, other_model, tiny_log, tmp_path, capsys):

@@ -154,7 +154,7 @@ def test_sentencepiece(tmp_path: Path) -> None:
 def test_nothing_to_learn_from(tmp_path: Path) -> None:
     text = tmp_path / "text"
     text.write_text("a b\n" * 3)
-    with pytest.raises(ValueError, match="text has no words to learn BPE from"):
+    with pytest.raises(ValueError, match="no word of two letters to learn BPE from"):
         bitext.learn_codes([text], 10, tmp_path / "code")
     with pytest.raises(ValueError, match="cannot learn 1000 pieces: Vocabulary size"):
         bitext.learn_sentencepiece([text], 1000, tmp_path / "model")

@@ -1,5 +1,6 @@
 """Text of one's own: every kind of file comes to the same pairs, and bad input is named."""
 
+import gzip
 import json
 from pathlib import Path
 
@@ -20,8 +21,8 @@ def written(files, held_out, folder):
 
 
 def test_text_and_tables_come_to_the_same(tmp_path):
-    tsv, jsonl = tmp_path / "train.tsv", tmp_path / "train.jsonl"
-    tsv.write_text("".join(f"{en}\t{de}\n" for en, de in PAIRS))
+    tsv, jsonl = tmp_path / "train.tsv.gz", tmp_path / "train.jsonl"
+    tsv.write_bytes(gzip.compress("".join(f"{en}\t{de}\n" for en, de in PAIRS).encode()))
     nested = [{"translation": {"de": de, "en": en}} for en, de in PAIRS[:30]]
     flat = [{"en": en, "de": de} for en, de in PAIRS[30:]]
     jsonl.write_text("".join(json.dumps(pair) + "\n" for pair in nested + flat))
@@ -67,7 +68,7 @@ def test_a_bad_line_is_named(name, line, wanted, tmp_path):
     ("given", "message"),
     [
         ((), "say --train FILE..., or --from FOLDER"),
-        (("--train", "pairs.tsv"), "say --languages SOURCE TARGET"),
+        (("--train", "pairs.tsv.gz"), "say --languages SOURCE TARGET"),
         (("--from", "folder"), "--from FOLDER needs --languages"),
         (("--train", "a.en", "a.de"), "there is no file a.en"),
         (("--train", *TRAIN, "--test", TEST[0]), "a text file has no partner"),
