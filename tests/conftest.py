@@ -143,6 +143,17 @@ def plain(tiny_model: Path) -> str:
 
 
 @pytest.fixture(scope="session")
+def with_prototypes(plain: str, tiny_data: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The last checkpoint of the plain Transformer, with two prototypes per word."""
+    from compgen_cli import prototypes
+
+    output = tmp_path_factory.mktemp("prototypes") / "stage2.pt"
+    flags = ["--cpu", "-k", "2", "--prototype-min-count", "5", "-o", str(output)]
+    assert prototypes.main(["extract", plain, str(tiny_data), *flags]) == 0
+    return output
+
+
+@pytest.fixture(scope="session")
 def tiny_log(tiny_data: Path, tiny_model: Path, plugin: list[str], run: Callable[..., str]) -> Path:
     """What fairseq-generate prints by default about the tiny test set, with exact match."""
     log = run(

@@ -12,7 +12,7 @@ from matplotlib.image import imread
 from scipy.stats import entropy
 from small_models import MODELS
 
-from compgen_cli import analyze, prototypes
+from compgen_cli import analyze
 from compgen_cli.analyze import main
 from compgen_fairseq.analysis import checkpoint
 from compgen_fairseq.analysis.codes import words_per_code
@@ -32,22 +32,13 @@ def structural(tiny_data, plugin, tiny_training, tmp_path_factory, run):
     return str(folder / "checkpoint_last.pt")
 
 
-@pytest.fixture(scope="module")
-def with_prototypes(tiny_data, plain, tmp_path_factory):
-    """The plain Transformer with two prototypes per word."""
-    output = str(tmp_path_factory.mktemp("prototypes") / "stage2.pt")
-    flags = ["--cpu", "-k", "2", "--prototype-min-count", "5", "-o", output]
-    assert prototypes.main(["extract", plain, str(tiny_data), *flags]) == 0
-    return output
-
-
 @pytest.fixture
 def draw(tiny_data, tmp_path, capsys):
     """``draw("codes", CHECKPOINT, "--flag", ...)``: the rows and the JSON that it writes."""
 
     def draw(kind, path, *flags, out="out"):
         folder = tmp_path / out
-        command = [kind, path, str(tiny_data), *flags, "--cpu", "--out", str(folder)]
+        command = [kind, str(path), str(tiny_data), *flags, "--cpu", "--out", str(folder)]
         assert main(command) == 0, capsys.readouterr().err
         names = [folder / line.rpartition("/")[2] for line in capsys.readouterr().out.split()]
         assert sorted(names) == sorted(folder.iterdir()), "it prints what it wrote"
@@ -173,7 +164,7 @@ def test_states_with_their_prototypes(with_prototypes, tiny_data, draw):
     assert {tag["tag"]: tag["states"] for tag in summary["tags"]} == places
     assert all(row["sentence"].split()[int(row["position"])] == "lug" for row in states)
     assert summary["centres"] == "prototypes" and summary["number_of_centres"] == 2
-    model = checkpoint.load(with_prototypes, str(tiny_data), cpu=True).model
+    model = checkpoint.load(str(with_prototypes), str(tiny_data), cpu=True).model
     slot = model.encoder.prototypes.slots[model.encoder.dictionary.index("lug")]
     centres = model.encoder.prototypes.vectors[slot, :2]
     for row in states[:40]:

@@ -133,17 +133,3 @@ def test_errors_are_one_sentence(tiny_log, better, compounds, tmp_path, capsys):
     flags = [f"--{name}={path}" for name, path in compounds.items()]
     files = f"{tiny_log} and {compounds['compound']}: "
     assert files in message(tiny_log, better, "--metric", "cter", *flags)
-
-
-@pytest.mark.parametrize(
-    ("flag", "said"),
-    [
-        ("--seed=0", "argument --seed: must be a whole number, at least 1"),
-        ("--resamples=0", "argument --resamples: must be a whole number, at least 1"),
-        ("--test=ar", "--test ar is for BLEU and chrF only"),
-    ],
-)
-def test_flags_without_meaning_are_refused(flag, said, capsys):
-    with pytest.raises(SystemExit, match="2"):
-        compare.main(["a", "b", flag])
-    assert said in capsys.readouterr().err

@@ -138,16 +138,3 @@ def test_training_set_without_checksum(compgen_data: Path, tmp_path: Path) -> No
     assert not dest.exists()
     result = run(dest)  # nothing at hand: known files would be downloaded, these are not
     assert refused(result, "data/train.en has no known checksum")
-
-
-@pytest.mark.parametrize(
-    ("arguments", "code", "message"),
-    [
-        (("--tokens", "char"), 2, "invalid choice: 'char'"),
-        (("--seed", "2"), 2, "--seed goes with --valid cg20"),
-        (("--low-resource", "--from", "/nowhere"), 1, "/nowhere/data/valid.en is missing"),
-    ],
-)
-def test_errors(arguments: tuple[str, ...], code: int, message: str, tmp_path: Path) -> None:
-    assert refused(run(tmp_path / "cognition", *arguments), message, code)
-    assert list(tmp_path.iterdir()) == []

@@ -63,31 +63,10 @@ def test_same_settings_again_do_nothing(prepared: Path) -> None:
     assert {path: path.stat().st_mtime_ns for path in prepared.rglob("*")} == before
 
 
-def test_foreign_folder_is_left_alone(tmp_path: Path) -> None:
-    (tmp_path / "notes.txt").write_text("mine")
-    for record in (None, "{}", "[]", "not JSON"):
-        if record is not None:
-            (tmp_path / "PREPARED.json").write_text(record)
-        before = contents(tmp_path)
-        result = run("right", tmp_path)
-        assert result.returncode == 1
-        assert "not prepared by this script" in result.stderr
-        assert contents(tmp_path) == before
-
-
 @pytest.mark.parametrize(
     ("arguments", "code", "message"),
     [
         (("jumps",), 2, "invalid choice: 'jumps'"),
-        (("right", "--augment", "2"), 2, "--augment is for the split addjump only"),
-        (("addjump", "--augment", "2", "--valid", "last20"), 2, "leave out --augment"),
-        (("right", "--valid", "last20"), 1, "set COMPGEN_DATA"),
-        (("right", "--seed", "one"), 2, "--seed: must be a whole number"),
-        (("right", "--seed"), 2, "argument --seed: expected one argument"),
-        (("right", "--sed", "1"), 2, "unrecognized arguments: --sed 1"),
-        (("right", "right"), 2, "unrecognized arguments: right"),
-        (("right", "--valid-size", "4476"), 1, "must have 1 to 4475 items"),
-        (("simple",), 1, "set COMPGEN_DATA"),
         (("jump_num1", "--from", "/nowhere"), 1, "is missing: set COMPGEN_DATA"),
     ],
 )

@@ -8,7 +8,7 @@ from math import isfinite
 import pytest
 import torch
 from fairseq.checkpoint_utils import load_checkpoint_to_cpu
-from fairseq_commands import status
+from fairseq_commands import status, with_autocast
 
 import compgen_fairseq  # noqa: F401
 from compgen.scoring import generate_log
@@ -214,14 +214,14 @@ def test_fairseqs_own_criterion_and_task_train_it_with_one_warning(
 def test_mixed_precision(arch, precision, tiny_data, plugin, tmp_path):
     """A few updates; the codebooks stay in float32, and they move.
 
-    On a CPU fairseq's flat gradients fail without CUDA, and its autocast is without effect.
+    On a CPU fairseq's flat gradients fail without CUDA.
     """
     flags = [
         *(tiny_data, *plugin, *STRUCTURAL, *SIZES, "--arch", arch, *precision.split()),
         *("--optimizer", "adam", "--lr", 0.001, "--max-tokens", 200, "--max-update", 6),
         *("--save-interval-updates", 1, "--disable-validation", "--save-dir", tmp_path),
         *("--log-file", tmp_path / "log", "--num-workers", 0, "--source-codes", 6),
-        *("--fp16-init-scale", 4),
+        *("--fp16-init-scale", 4, "--user-dir", with_autocast(tmp_path)),
     ]
     assert status("train", *flags) == 0
     values = dict(re.findall(r" (\w+) ([\w.]+) \|", (tmp_path / "log").read_text()))
