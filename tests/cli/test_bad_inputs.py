@@ -141,7 +141,6 @@ def _logs(folder: Path) -> None:
     three = [SENTENCE.format(i) for i in range(3)]
     texts = {
         "whole": "".join(three) + END.format(3),
-        "other": "".join(three).replace("jump", "walk") + END.format(3),
         "empty": "",
         "text": "hello\n",
         "cut": "".join(three) + END.format(3).rstrip("\n"),
