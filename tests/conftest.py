@@ -167,9 +167,13 @@ def tiny_log(tiny_data: Path, tiny_model: Path, plugin: list[str], run: Callable
 
 
 @pytest.fixture(scope="session")
-def compgen_data() -> Path:
-    """The folder of the public data sets, ``$COMPGEN_DATA``."""
-    folder = os.environ.get("COMPGEN_DATA")
-    if not folder:
-        pytest.skip("COMPGEN_DATA is not set, so the public data sets are not at hand")
-    return Path(folder)
+def public() -> Callable[[str], Path]:
+    """``public("cogs/data")``: of the public data sets in ``$COMPGEN_DATA``; not there: a skip."""
+
+    def public(name: str) -> Path:
+        path = Path(os.environ.get("COMPGEN_DATA", "/COMPGEN_DATA is not set"), name)
+        if not path.exists():
+            pytest.skip(f"{path} is not there")
+        return path
+
+    return public

@@ -2,6 +2,7 @@
 
 import json
 import sys
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -33,10 +34,11 @@ def test_folder_is_complete(prepared: Path) -> None:
     assert record["vocabulary"] == {"src": 17, "tgt": 10}
 
 
-def test_the_last_lines_of_the_official_file(tmp_path: Path, compgen_data: Path) -> None:
-    result = run("addjump", tmp_path / "scan", "--valid=last20", f"--from={compgen_data}")
+def test_the_last_lines_of_the_official_file(tmp_path: Path, public: Callable[[str], Path]) -> None:
+    official = public("scan")
+    result = run("addjump", tmp_path / "scan", "--valid=last20", f"--from={official.parent}")
     assert result.returncode == 0, result.stderr
-    file = compgen_data / "scan" / "add_prim_split" / "tasks_train_addprim_jump.txt"
+    file = official / "add_prim_split" / "tasks_train_addprim_jump.txt"
     commands = [line.split(" OUT: ")[0].removeprefix("IN: ") for line in file.open()]
     raw = tmp_path / "scan" / "raw"
     found = [(raw / f"{part}.src").read_text().splitlines() for part in ("train", "valid")]

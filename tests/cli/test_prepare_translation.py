@@ -17,6 +17,7 @@ from typing import Any
 import pytest
 from prepare_scripts import SCRIPTS, contents
 from sentence_files import pack
+from serving import serving
 
 STALLED = "test-full.tgz"  # the archive that the server first sends half of
 OPTIONS = ["--joined-dictionary", "--bpe-merges=60"]
@@ -116,12 +117,8 @@ def archives(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture(scope="module")
 def publisher(archives: Path) -> Iterator[Publisher]:
     handler = functools.partial(Handler, directory=archives)
-    with Publisher(("127.0.0.1", 0), handler) as server:
-        thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01})
-        thread.start()
+    with serving(Publisher(("127.0.0.1", 0), handler)) as server:
         yield server
-        server.shutdown()
-        thread.join()
 
 
 @pytest.fixture(scope="module")
