@@ -30,19 +30,20 @@ def shipped() -> Path:
 
 @command("compgen-examples")
 def main(argv: list[str] | None = None) -> int:
-    """Copy each folder whole; what is there already is left alone."""
+    """Copy the folders whole, or none of them; what is there already is left alone."""
     parser = Parser(prog="compgen-examples", description=__doc__)
     parser.add_argument("folder", type=Path, help="where examples/ and prepare/ go")
     folder = parser.parse_args(argv).folder
     for name in FOLDERS:
         if (folder / name).exists():
             raise ValueError(f"{folder / name} is there already: name another folder")
+    source, ignored = shipped(), shutil.ignore_patterns("__pycache__")
     folder.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(dir=folder) as work:
         for name in FOLDERS:
-            ignored = shutil.ignore_patterns("__pycache__")
-            copied = shutil.copytree(shipped() / name, Path(work, name), ignore=ignored)
-            copied.rename(folder / name)
+            shutil.copytree(source / name, Path(work, name), ignore=ignored)
+        for name in FOLDERS:
+            Path(work, name).rename(folder / name)
     print(f"{folder}: {' and '.join(FOLDERS)}")
     return 0
 

@@ -143,6 +143,17 @@ def plain(tiny_model: Path) -> str:
 
 
 @pytest.fixture(scope="session")
+def with_prototypes(plain: str, tiny_data: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The last checkpoint of the plain Transformer, with two prototypes per word."""
+    from compgen_cli import prototypes
+
+    output = tmp_path_factory.mktemp("prototypes") / "stage2.pt"
+    flags = ["--cpu", "-k", "2", "--prototype-min-count", "5", "-o", str(output)]
+    assert prototypes.main(["extract", plain, str(tiny_data), *flags]) == 0
+    return output
+
+
+@pytest.fixture(scope="session")
 def tiny_log(tiny_data: Path, tiny_model: Path, plugin: list[str], run: Callable[..., str]) -> Path:
     """What fairseq-generate prints by default about the tiny test set, with exact match."""
     log = run(
@@ -156,9 +167,13 @@ def tiny_log(tiny_data: Path, tiny_model: Path, plugin: list[str], run: Callable
 
 
 @pytest.fixture(scope="session")
-def compgen_data() -> Path:
-    """The folder of the public data sets, ``$COMPGEN_DATA``."""
-    folder = os.environ.get("COMPGEN_DATA")
-    if not folder:
-        pytest.skip("COMPGEN_DATA is not set, so the public data sets are not at hand")
-    return Path(folder)
+def public() -> Callable[[str], Path]:
+    """``public("cogs/data")``: of the public data sets in ``$COMPGEN_DATA``; not there: a skip."""
+
+    def public(name: str) -> Path:
+        path = Path(os.environ.get("COMPGEN_DATA", "/COMPGEN_DATA is not set"), name)
+        if not path.exists():
+            pytest.skip(f"{path} is not there")
+        return path
+
+    return public

@@ -1,13 +1,9 @@
 """The recorded weights are those that the models attend with."""
 
-from argparse import Namespace
-
 import pytest
 import torch
-from fairseq.models import ARCH_CONFIG_REGISTRY, ARCH_MODEL_REGISTRY
-from random_batches import EOS, LENGTHS, PAD, TASK, batch
+from random_batches import EOS, LENGTHS, PAD, TASK, batch, build_model
 
-import compgen_fairseq  # noqa: F401
 from compgen_fairseq.analysis.attention_maps import SIDES, attention_maps, translator
 from compgen_fairseq.analysis.checkpoint import Loaded
 from compgen_fairseq.modules.systematic_attention import SystematicAttention
@@ -33,11 +29,7 @@ MODELS = {
 
 def build(name: str):
     """A small model with random parameters, whose attention is far from even."""
-    torch.manual_seed(1)
-    arch = name.split()[0]
-    args = Namespace(arch=arch, **SIZES, **MODELS.get(name, {}))
-    ARCH_CONFIG_REGISTRY[arch](args)
-    model = ARCH_MODEL_REGISTRY[arch].build_model(args, TASK)
+    model = build_model(name.split()[0], **SIZES, **MODELS.get(name, {}))
     for parameter in model.parameters():
         parameter.data += 0.3 * torch.randn_like(parameter)
     return model.eval()

@@ -6,6 +6,7 @@ import json
 import numpy as np
 import pytest
 import torch
+from in_process import refusal
 from matplotlib.image import imread
 from small_models import MODELS
 
@@ -165,7 +166,7 @@ def test_differences_of_two_sentences_are_outlined(plain, draw):
     assert orange[0] == 0 < orange[1]
 
 
-def test_what_cannot_be_done_is_one_sentence(sal, plain, tiny_data, tmp_path, capsys):
+def test_what_cannot_be_done_is_one_sentence(sal, plain, tiny_data, tmp_path):
     one_each = tmp_path / "classes"
     one_each.write_text("".join(f"{w}\t{w}\n" for w in "wif dax lug zup blick kiki".split()))
     other = tmp_path / "pairs.tsv"
@@ -185,9 +186,6 @@ def test_what_cannot_be_done_is_one_sentence(sal, plain, tiny_data, tmp_path, ca
         (sal, ["--sentence", " "], "no word"),
         (sal, ["--sentence", "wif", "--sentence", "wif dax"], "differ in length"),
     ):
-        out = tmp_path / "out"
-        command = ["attention", path, str(tiny_data), "--cpu", "--out", str(out)]
-        assert main([*command, *map(str, flags)]) == 1, flags
-        message = capsys.readouterr().err.splitlines()[-1]
-        assert message.startswith("compgen-analyze attention: ") and reason in message, message
-        assert not out.exists(), "something half-done is left"
+        words = [path, tiny_data, "--cpu", "--out", tmp_path / "out", *flags]
+        assert reason in refusal("compgen-analyze attention", *words)
+        assert not (tmp_path / "out").exists(), "something half-done is left"

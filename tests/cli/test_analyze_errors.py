@@ -6,6 +6,7 @@ import random
 import shutil
 
 import pytest
+from in_process import refusal
 from logs import write_log
 from matplotlib.image import imread
 
@@ -17,12 +18,9 @@ GROUPS = 40  # of five lines, of each type of compound
 
 
 @pytest.fixture(scope="module")
-def cognition(compgen_data, tmp_path_factory):
+def cognition(public, tmp_path_factory):
     """600 lines of CG-test as a prepared folder, and two logs: references, some cut short."""
-    data = compgen_data / "cognition"
-    if not data.is_dir():
-        pytest.skip(f"{data} is not there")
-    folder = tmp_path_factory.mktemp("cognition")
+    data, folder = public("cognition"), tmp_path_factory.mktemp("cognition")
     (folder / "cter").mkdir()
     shutil.copyfile(data / "eval/lexicon", folder / "cter/lexicon")
     texts = {
@@ -96,12 +94,9 @@ def test_intervals_shrink_with_more_groups_and_stay_with_the_seed(cognition, ana
     assert (width["with"] < width["without"]) == (units["with"] > units["without"])
 
 
-def test_cogs_cases(compgen_data, tmp_path, analyze):
-    path = compgen_data / "cogs/data/gen.tsv"
-    if not path.is_file():
-        pytest.skip(f"{path} is not there")
+def test_cogs_cases(public, tmp_path, analyze):
     seen: dict[str, list[list[str]]] = {}
-    for line in path.read_text().splitlines():
+    for line in public("cogs/data/gen.tsv").read_text().splitlines():
         seen.setdefault(line.split("\t")[2], []).append(line.split("\t"))
     chosen = [row for rows in seen.values() for row in rows[:4]]
     (tmp_path / "cases").mkdir()
@@ -129,7 +124,7 @@ def test_exact_match_by_length_of_a_real_log(tiny_log, analyze, by):
     assert sum(row["lines"] for row in rows) == 37
 
 
-def test_what_cannot_be_done_is_one_sentence(cognition, tiny_log, tmp_path, capsys):
+def test_what_cannot_be_done_is_one_sentence(cognition, tiny_log, tmp_path):
     folder, logs = cognition
     empty = tmp_path / "empty"
     (empty / "cases").mkdir(parents=True)
@@ -137,7 +132,7 @@ def test_what_cannot_be_done_is_one_sentence(cognition, tiny_log, tmp_path, caps
     (empty / "cases/test1.case").write_text("active_to_passive\n" * 36 + "other\n")
     bare = tmp_path / "bare.log"
     bare.write_text("S-0\tthe dog\nH-0\t-0.5\tx\nTranslated 1 sentences (3 tokens)\n")
-    tiny = str(tiny_log)
+    tiny = tiny_log
     for flags, reason in (
         ([tmp_path / "none.log", "--by", "input-length"], "none.log: No such file"),
         ([bare, "--by", "input-length"], "bare.log: it has no references"),
@@ -150,8 +145,5 @@ def test_what_cannot_be_done_is_one_sentence(cognition, tiny_log, tmp_path, caps
         ([tiny, "--by", "case", "--data", empty, "--subset", "test1"], "'other' is no general"),
         ([tiny, "--by", "input-length", "--label", "a", "b"], "--label: name each of the 1 logs"),
     ):
-        out = tmp_path / "out"
-        assert main(["errors", *map(str, flags), "--out", str(out)]) == 1, flags
-        message = capsys.readouterr().err.splitlines()[-1]
-        assert message.startswith("compgen-analyze errors: ") and reason in message, message
-        assert not out.exists(), "something half-done is left"
+        assert reason in refusal("compgen-analyze errors", *flags, "--out", tmp_path / "out")
+        assert not (tmp_path / "out").exists(), "something half-done is left"

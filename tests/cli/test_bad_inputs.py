@@ -3,6 +3,7 @@
 import json
 import os
 import shutil
+import signal
 import zipfile
 from pathlib import Path
 
@@ -11,8 +12,8 @@ import pytest
 import torch
 from bad_inputs import TRAIN, Case, cases
 from in_process import PLUGIN, call
+from sentence_files import bird, sst2, sts_b
 
-from compgen.output import write
 from compgen.text import write_lines
 
 CASES = list(cases())
@@ -80,8 +81,8 @@ def _data(root: Path) -> None:
     change("twice-dictionary", "dict.src.txt", more=dictionary)
     change("uncounted-dictionary", "dict.tgt.txt", content=b"WIF\nDAX\n")
     change("small-dictionary", "dict.src.txt", content=dictionary.splitlines(True)[0])
-    change("empty-dictionary", "dict.tgt.txt", content=b"", more=b"\n" * 0 + b"")
-    (root / "broken" / "empty-dictionary" / "dict.tgt.txt").write_bytes(b"")
+    change("empty-dictionary", "dict.tgt.txt")
+    (root / "broken" / "empty-dictionary" / "dict.tgt.txt").touch()
     change("empty-index", *everywhere("src", "idx"), keep=1)
     change("half-index", *everywhere("tgt", "idx"), keep=50)
     change("foreign-index", *everywhere("src", "idx"), content=b"hello" * 20)
@@ -124,6 +125,8 @@ def _preparations(root: Path) -> None:
     write_lines(root / "pretrained" / "dict.txt", ["wif 3"])
     for name in ("final/train", "final/dev", "final/test", "swap/train"):
         write_lines(root / "paws" / f"{name}.tsv", ["id\tsentence", "1\twif"])
+    for publish in (bird, sst2, sts_b):
+        publish(root / publish.__name__)
     record = {"command": "prepare/scan.sh addjump DEST", "settings": {}, "sha256": {}}
     write_lines(root / "prepared" / "unchecked" / "PREPARED.json", [json.dumps(record)])
     (root / "prepared" / ".linked.preparing").symlink_to(root / "folder")
@@ -138,7 +141,6 @@ def _logs(folder: Path) -> None:
     three = [SENTENCE.format(i) for i in range(3)]
     texts = {
         "whole": "".join(three) + END.format(3),
-        "other": "".join(three).replace("jump", "walk") + END.format(3),
         "empty": "",
         "text": "hello\n",
         "cut": "".join(three) + END.format(3).rstrip("\n"),
@@ -241,6 +243,8 @@ def test_a_command_ends_in_a_sentence(case, world, monkeypatch):
     assert "Traceback" not in said.err and "COMPGEN_TRACEBACK" not in line, said.err[-2000:]
     for name in case.names:
         assert _placed(world, name) in line, f"{name} is not in: {line}"
+    if line.startswith("prepare/"):
+        assert (said.out, said.err) == ("", f"{line}\n") and not any(out.rglob("*"))
     left = [path for path in out.rglob("*") if path.is_file()]
     shutil.rmtree(out, ignore_errors=True)
     assert not left and not Path("/tmp/executed").exists()
@@ -270,9 +274,9 @@ def test_full_standard_output(line, world):
 
 def test_a_reader_that_goes_away_is_no_error(world):
     """As ``command ... | head``: quiet, with the status of a command that SIGPIPE ended."""
-    write(world / "many", "".join(SENTENCE.format(i) for i in range(1)) + END.format(1))
-    log = str(world / "many")
-    assert in_subprocess("compgen-score", log, redirect="| true; exit ${PIPESTATUS[0]}")[1] == ""
+    log = str(world / "logs" / "whole")
+    ended = in_subprocess("compgen-score", log, redirect="| true; exit ${PIPESTATUS[0]}")
+    assert ended == (128 + signal.SIGPIPE, "")
 
 
 def in_subprocess(command: str, *words: str, redirect: str) -> tuple[int, str]:

@@ -1,6 +1,5 @@
 """CAT for translation through the real fairseq commands, on a part of SCAN."""
 
-import json
 import random
 import re
 from pathlib import Path
@@ -8,21 +7,13 @@ from pathlib import Path
 import pytest
 import torch
 from fairseq_commands import every_worker_saves, load, start_workers, status, statuses
+from logs import logged
 
-import compgen_fairseq  # noqa: F401
 from compgen.data.scan import generate
 from compgen.scoring import generate_log
 from compgen_fairseq.models.cat_transformer import CATTransformerModel
 
 TERMS = ("reconstruction", "sparsity")
-
-
-def logged(log: str, of: str, name: str) -> list[float]:
-    """The values of ``name`` in a log file's JSON lines about epochs (of train or valid)."""
-    lines = [json.loads(line) for line in re.findall(r'^\{".*\}$', log, re.MULTILINE)]
-    key = f"{of}_{name}"
-    values = {line["epoch"]: float(line[key]) for line in lines if key in line}
-    return [values[epoch] for epoch in sorted(values)]
 
 
 @pytest.fixture(scope="module")
@@ -74,10 +65,10 @@ def trained(own, tmp_path_factory) -> Path:
 def test_training_logs_every_term_and_learns(trained):
     log = (trained / "log").read_text()
     for name in TERMS:
-        values = logged(log, "train", name)
+        values = logged(log, f"train_{name}")
         assert len(values) == 30 and all(0 < value < 10 for value in values)
-        assert logged(log, "valid", name)[-1] == pytest.approx(values[-1], abs=0.1)
-    losses = logged(log, "train", "nll_loss")
+        assert logged(log, f"valid_{name}")[-1] == pytest.approx(values[-1], abs=0.1)
+    losses = logged(log, "train_nll_loss")
     assert losses[-1] < losses[0] / 2
 
 
@@ -113,8 +104,8 @@ def test_two_workers_equal_one_with_twice_the_batch(size, own, tmp_path):
         torch.testing.assert_close(value, alone[name], rtol=0, atol=5e-5)
     together, by_one = ((folder / "log").read_text() for folder in folders[::2])
     for name in (*TERMS, "loss"):
-        expected = pytest.approx(logged(by_one, "train", name), abs=2e-3)
-        assert logged(together, "train", name) == expected, name
+        expected = pytest.approx(logged(by_one, f"train_{name}"), abs=2e-3)
+        assert logged(together, f"train_{name}") == expected, name
 
 
 def test_fairseqs_own_criterion_and_other_representations(flags, tmp_path):

@@ -4,6 +4,7 @@ import csv
 import json
 
 import pytest
+from in_process import refusal
 from logs import write_log
 
 from compgen_cli import cter
@@ -111,7 +112,7 @@ def test_why(files, capsys):
     rows = (folder / "verdicts.tsv").read_text().splitlines()
     assert rows[6].endswith("\torder:DET-N\t'every' does not go with 'car': 车他喜欢的他看每")
     capsys.readouterr()
-    assert "--why is a column of --per-line FILE" in refusal([*aligned, "--why"], capsys)
+    assert "--why is a column of --per-line FILE" in refusal("compgen-cter", *aligned, "--why")
 
 
 def verdicts(hypotheses, errors):
@@ -163,14 +164,12 @@ def test_verdicts_that_cannot_be_read(old, new, message, files, capsys):
     assert old in text
     (folder / "people.tsv").write_text(text.replace(old, new, 1))
     flags = ["--against", str(folder / "people.tsv"), *log[-2:]]
-    assert message in refusal(flags, capsys)
-    assert "is for both rules: say only --lexicon" in refusal([*flags, "--strict"], capsys)
+    assert message in refusal("compgen-cter", *flags)
+    assert "is for both rules: say only --lexicon" in refusal("compgen-cter", *flags, "--strict")
 
 
-def test_strict_agrees_with_people(compgen_data, capsys):
-    people = compgen_data / "cognition/human/outputs.tsv"
-    if not people.exists():
-        pytest.skip(f"no {people}")
+def test_strict_agrees_with_people(public, capsys):
+    people = public("cognition/human/outputs.tsv")
     assert cter.main(["--against", str(people), "--json"]) == 0
     score = json.loads(capsys.readouterr().out)
     found = {rules: round(s["f1"], 2) for rules, s in score["agreement"]["all"].items()}
@@ -180,24 +179,12 @@ def test_strict_agrees_with_people(compgen_data, capsys):
     }
 
 
-def refusal(flags, capsys):
-    """The one sentence with which the command refuses its input."""
-    assert cter.main(flags) == 1
-    out, message = capsys.readouterr()
-    assert out == "" and message.count("\n") == 1 and message.startswith("compgen-cter: ")
-    return message
-
-
 @pytest.mark.parametrize(
     ("name", "old", "new", "message"),
     [
         ("log", "S-3\tthe dog was here .\n", "", "log: it is not one output"),
-        ("compound", "the dog\n", "the cat\n", "compound, line 1: 'cat' in the compound 'the cat'"),
-        ("compound", "the dog\n", "", "compound: 9 lines are not groups of 5"),
-        ("compound", "the dog\n", "the car\n", "compound, line 2: 'the dog' is not the compound"),
         ("log", "S-2\tthe dog", "S-2\tthe car", "line 3: the compound 'the dog' is not in the"),
         ("lexicon", "dog\t狗\n", "", "compound, line 1: 'dog' is not in the lexicon"),
-        ("lexicon", "dog\t狗\n", "dog 狗\n", "lexicon, line 2: not an atom, a tab and its"),
     ],
 )
 def test_input_that_cannot_be_scored(name, old, new, message, files, capsys):
@@ -206,25 +193,25 @@ def test_input_that_cannot_be_scored(name, old, new, message, files, capsys):
     assert old in text
     (folder / name).write_text(text.replace(old, new, 1))
     verdicts = folder / "verdicts.tsv"
-    said = refusal([*log, "--per-line", str(verdicts)], capsys)
+    said = refusal("compgen-cter", *log, "--per-line", str(verdicts))
     assert message in said and f" {folder}/" in said
     assert not verdicts.exists()
 
 
 def test_flags_that_do_not_fit(files, capsys):
     folder, log, aligned = files
-    both = "say --log LOG, or --source FILE and --hypothesis FILE\n"
-    assert both in refusal([*log, *aligned], capsys)
-    assert both in refusal(aligned[2:], capsys)
-    assert both in refusal(log[2:], capsys)
-    assert "say --lexicon FILE, or set COMPGEN_DATA to the folder" in refusal(log[:2], capsys)
-    assert "nowhere: No such file" in refusal([*aligned, "--source", "nowhere"], capsys)
+    both = "say --log LOG, or --source FILE and --hypothesis FILE"
+    assert both in refusal("compgen-cter", *log, *aligned)
+    assert both in refusal("compgen-cter", *aligned[2:])
+    assert both in refusal("compgen-cter", *log[2:])
+    assert "say --lexicon FILE, or set COMPGEN_DATA to" in refusal("compgen-cter", *log[:2])
+    assert "nowhere: No such file" in refusal("compgen-cter", *aligned, "--source", "nowhere")
     target = folder / "no" / "verdicts.tsv"
-    assert f"{target}: No such file" in refusal([*log, "--per-line", str(target)], capsys)
+    assert f"{target}: No such file" in refusal("compgen-cter", *log, "--per-line", str(target))
 
 
-def test_the_whole_test_set_by_default(compgen_data, capsys):
-    test = str(compgen_data / "cognition/data/cg-test/cg-test")
+def test_the_whole_test_set_by_default(public, capsys):
+    test = str(public("cognition/data/cg-test") / "cg-test")
     assert cter.main(["--source", f"{test}.en", "--hypothesis", f"{test}.zh", "--json"]) == 0
     score = json.loads(capsys.readouterr().out)
     assert score["instance"] == pytest.approx(100 * 283 / 10800)

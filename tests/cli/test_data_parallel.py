@@ -1,10 +1,9 @@
 """Two workers hold the same model, and it is the one that a single process trains."""
 
-import re
-
 import pytest
 import torch
 from fairseq_commands import every_worker_saves, load, start_workers, statuses
+from logs import figures
 
 TERMS = [
     f"{term}_{side}"
@@ -76,6 +75,7 @@ def test_two_workers_equal_one_with_twice_the_batch(size, attention, terms, trai
     for name in moved:
         assert (first[name].abs().max() > 1e-3) == (attention == "sal")
     for name in (*terms, "loss"):
+        assert len(figures(log, name)) > 1, f"no {name} is logged"
         assert figures(log, name) == pytest.approx(figures(log_alone, name), abs=2e-3), name
 
 
@@ -85,10 +85,3 @@ def test_workers_agree_on_everything_random(train):
     adam = "--optimizer adam --lr 0.01 --batch-size 15".split()
     (first, _), (second, _) = train("masked", 2, *flags, *adam)
     assert_same(first, second, rtol=0, atol=0)
-
-
-def figures(log: str, name: str) -> list[float]:
-    """The values of ``name`` in fairseq's lines about training epochs (it repeats some lines)."""
-    values = dict(re.findall(rf"^epoch (\d+).* \| {name} (\S+)", log, re.MULTILINE))
-    assert len(values) > 1, f"no {name} is logged"
-    return [float(values[epoch]) for epoch in sorted(values)]

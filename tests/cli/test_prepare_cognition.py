@@ -5,6 +5,7 @@ import random
 import shutil
 import signal
 import sys
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -123,10 +124,10 @@ def test_killed_run_is_finished_by_the_next(
     assert contents(dest) == contents(prepared)
 
 
-def test_training_set_without_checksum(compgen_data: Path, tmp_path: Path) -> None:
+def test_training_set_without_checksum(public: Callable[[str], Path], tmp_path: Path) -> None:
     """Official files with a training set of the wrong size, or without any."""
     data = tmp_path / "data"
-    shutil.copytree(compgen_data / "cognition", data / "cognition")
+    shutil.copytree(public("cognition"), data / "cognition")
     dest = tmp_path / "new" / "cognition"
     result = run(dest, COMPGEN_DATA=str(data))
     assert refused(result, "cognition/data/train.en is missing")
@@ -138,16 +139,3 @@ def test_training_set_without_checksum(compgen_data: Path, tmp_path: Path) -> No
     assert not dest.exists()
     result = run(dest)  # nothing at hand: known files would be downloaded, these are not
     assert refused(result, "data/train.en has no known checksum")
-
-
-@pytest.mark.parametrize(
-    ("arguments", "code", "message"),
-    [
-        (("--tokens", "char"), 2, "invalid choice: 'char'"),
-        (("--seed", "2"), 2, "--seed goes with --valid cg20"),
-        (("--low-resource", "--from", "/nowhere"), 1, "/nowhere/data/valid.en is missing"),
-    ],
-)
-def test_errors(arguments: tuple[str, ...], code: int, message: str, tmp_path: Path) -> None:
-    assert refused(run(tmp_path / "cognition", *arguments), message, code)
-    assert list(tmp_path.iterdir()) == []

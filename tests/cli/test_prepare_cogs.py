@@ -48,17 +48,3 @@ def test_foreign_files_are_refused(clone: Path, tmp_path: Path) -> None:
     result = run(tmp_path / "cogs", "--from", clone)
     assert refused(result, "train.tsv is not the publisher's file")
     assert list(tmp_path.iterdir()) == []
-
-
-@pytest.mark.parametrize(
-    ("arguments", "code", "message"),
-    [
-        (("--valid", "gen"), 2, "invalid choice: 'gen'"),
-        (("--seed", "2"), 2, "--seed goes with --valid gen20"),
-        (("--from", "/nowhere"), 1, "/nowhere/data/train.tsv is missing"),
-        (("--checksums", "/nowhere"), 1, "/nowhere: No such file"),
-    ],
-)
-def test_errors(arguments: tuple[str, ...], code: int, message: str, tmp_path: Path) -> None:
-    assert refused(run(tmp_path / "cogs", *arguments), message, code)
-    assert list(tmp_path.iterdir()) == []

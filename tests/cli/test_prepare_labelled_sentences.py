@@ -8,7 +8,6 @@ from typing import Any
 
 import pytest
 import sentence_files
-from in_process import call
 from prepare_scripts import contents, runner
 
 from compgen_cli import prepare
@@ -137,53 +136,6 @@ def test_the_same_bytes_again_and_other_settings_refused(
     (tmp_path / "one" / "input0" / "test.bin").write_bytes(b"cut")
     assert main("sst2", tmp_path / "one", *arguments) == 1
     assert "input0/test.bin is missing or changed" in capsys.readouterr().err
-
-
-@pytest.mark.parametrize(
-    ("name", "arguments", "message"),
-    [
-        ("paws", (), "the following arguments are required: --pretrained"),
-        ("paws", ("--pretrained", "{data}/paws"), "paws/dict.txt is missing"),
-        ("paws", ("--pretrained", "{data}/pretrained", "--seed", "2"), "go with --corpus qqp"),
-        ("paws", ("--pretrained", "{data}/pretrained"), "final.tar.gz has no known checksum"),
-        ("bird", ("--pretrained", "{data}/pretrained"), "BiRD.txt is not offered for download"),
-        (
-            "bird",
-            ("--pretrained", "{data}/pretrained", "--from", "{data}/bird", "--columns", "a,b,c"),
-            "BiRD.txt has no column 'a'; its first line names term1, term2, relation, score",
-        ),
-        (
-            "sts_b",
-            ("--pretrained", "{data}/pretrained", "--from", "{data}/sts_b", "--genres", "film"),
-            "leave no sentence for train",
-        ),
-        (
-            "sst2",
-            ("--pretrained", "{data}/pretrained", "--from", "{data}/sst2", "--valid-size", "60"),
-            "must have 1 to 59 items, not 60",
-        ),
-        (
-            "sst2",
-            ("--pretrained", "{data}/pretrained", "--from", "{data}/bird"),
-            "bird/SST-2.zip is missing",
-        ),
-    ],
-)
-def test_errors_are_one_sentence_and_leave_nothing(
-    name: str,
-    arguments: tuple[str, ...],
-    message: str,
-    data: Path,
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    monkeypatch.delenv("COMPGEN_DATA", raising=False)
-    words = [name, str(tmp_path / "dest"), *(a.format(data=data) for a in arguments)]
-    said = call("compgen-prepare", words)
-    assert said.status in (1, 2)
-    assert said.err.startswith(f"prepare/{name}.sh: ") and message in said.err
-    assert said.err.count("\n") == 1 and said.out == ""
-    assert list(tmp_path.iterdir()) == []
 
 
 def test_checksums(data: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -77,20 +77,6 @@ def test_own_text_and_openhownet(clone: Path, tmp_path: Path) -> None:
     assert set(record["inputs"]) == set(record["settings"]) - {"bpe_merges"} == {"text", "senses"}
 
 
-@pytest.mark.parametrize(
-    ("arguments", "code", "message"),
-    [
-        ((), 1, "neither --from nor $COMPGEN_DATA says where HowNet's files are"),
-        (("--from", "/nowhere"), 1, "/nowhere/hownet.txt is missing"),
-        (("--text", "/nowhere"), 1, "/nowhere is missing"),
-        (("--bpe-merges", "0"), 2, "--bpe-merges: must be a whole number, at least 1"),
-    ],
-)
-def test_errors(arguments: tuple[str, ...], code: int, message: str, tmp_path: Path) -> None:
-    assert refused(run(tmp_path / "dest", *arguments), message, code)
-    assert list(tmp_path.iterdir()) == []
-
-
 def test_a_foreign_file_is_refused(clone: Path, tmp_path: Path) -> None:
     result = run(tmp_path / "dest", "--from", clone)
     assert refused(result, "hownet.txt is not the publisher's file")

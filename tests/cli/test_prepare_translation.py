@@ -17,6 +17,7 @@ from typing import Any
 import pytest
 from prepare_scripts import SCRIPTS, contents
 from sentence_files import pack
+from serving import serving
 
 STALLED = "test-full.tgz"  # the archive that the server first sends half of
 OPTIONS = ["--joined-dictionary", "--bpe-merges=60"]
@@ -116,12 +117,8 @@ def archives(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture(scope="module")
 def publisher(archives: Path) -> Iterator[Publisher]:
     handler = functools.partial(Handler, directory=archives)
-    with Publisher(("127.0.0.1", 0), handler) as server:
-        thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01})
-        thread.start()
+    with serving(Publisher(("127.0.0.1", 0), handler)) as server:
         yield server
-        server.shutdown()
-        thread.join()
 
 
 @pytest.fixture(scope="module")
@@ -188,23 +185,3 @@ def test_wrong_checksum(archives: Path, mirror: list[str], tmp_path: Path) -> No
     error = run("wmt17_en_de", tmp_path / "x", *mirror[:3], tmp_path / "sums", status=1)
     assert "/wmt13/training-parallel-europarl-v7.tgz is not what it should be" in error
     assert [path.name for path in tmp_path.rglob("*") if path.is_file()] == ["sums"]
-
-
-@pytest.mark.parametrize(
-    ("name", "arguments", "status", "message"),
-    [
-        ("wmt14_en_fr", (), 1, "training-parallel-europarl-v7.tgz has no known checksum"),
-        ("iwslt14_en_de", ("--from", "/nowhere"), 1, "/nowhere/de-en.tgz"),
-        ("multi30k_en_de", ("--from", "/nowhere"), 1, "train.lc.norm.tok.en is missing"),
-        ("wmt17_en_de", ("--checksums", "/nowhere"), 1, "/nowhere: No such file"),
-        ("wmt17_en_de", ("--bpe-merges", "-1"), 2, "argument --bpe-merges"),
-        ("wmt17_en_de", ("--bpe", "7"), 2, "unrecognized arguments"),
-    ],
-)
-def test_errors(
-    name: str, arguments: tuple[str, ...], status: int, message: str, tmp_path: Path
-) -> None:
-    error = run(name, tmp_path / "x", *arguments, status=status)
-    assert error.startswith(f"prepare/{name}.sh: ")
-    assert message in error
-    assert list(tmp_path.iterdir()) == []

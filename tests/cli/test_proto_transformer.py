@@ -9,7 +9,6 @@ import torch
 from fairseq.checkpoint_utils import load_model_ensemble
 from fairseq_commands import different, every_worker_saves, load, start_workers, status, statuses
 
-import compgen_fairseq  # noqa: F401
 from compgen_cli import prototypes
 from compgen_fairseq.models.proto_transformer import ProtoTransformerModel
 
@@ -40,7 +39,7 @@ def flags(tiny_data, plugin) -> list[object]:
         *(f"--{side}-{k}={v}" for side in ("encoder", "decoder") for k, v in sizes.items()),
         *("--optimizer", "adam", "--lr", 0.01, "--weight-decay", 0.1, "--batch-size", 30),
         *("--required-batch-size-multiple", 1, "--num-workers", 0, "--seed", 3),
-        *("--disable-validation", "--max-epoch", 4),
+        *("--disable-validation", "--max-epoch", 4, "--max-target-positions", 12),
     ]
 
 
@@ -53,10 +52,17 @@ def whole(flags, tmp_path_factory) -> Path:
     return folder
 
 
-def test_stage_1_is_the_run_of_the_plain_transformer(flags, whole, tmp_path):
-    plain = [*flags, "--max-epoch", 2, "--arch", "transformer", "--save-dir", tmp_path]
+@pytest.fixture(scope="module")
+def transformer(flags, tmp_path_factory) -> Path:
+    """A checkpoint of the plain Transformer after two epochs."""
+    folder = tmp_path_factory.mktemp("transformer")
+    plain = [*flags, "--max-epoch", 2, "--arch", "transformer", "--save-dir", folder]
     assert status("train", *plain) == 0
-    theirs, ours = load(tmp_path / "checkpoint2.pt"), load(whole / "checkpoint2.pt")
+    return folder / "checkpoint2.pt"
+
+
+def test_stage_1_is_the_run_of_the_plain_transformer(transformer, whole):
+    theirs, ours = load(transformer), load(whole / "checkpoint2.pt")
     assert_same(theirs["model"], ours["model"], list(theirs["model"]))
     assert len(ours["model"]["encoder.prototypes.counts"]) == 0
     assert len(ours["last_optimizer_state"]["state"]) == len(
@@ -80,21 +86,17 @@ def test_the_checkpoint_is_all_that_generation_needs(whole, tiny_data, plugin, t
     log = (tmp_path / "generate-test.txt").read_text()
     assert sum(line.startswith("H-") for line in log.splitlines()) == 37
     sentences = tiny_data.parent / "test.src"
-    assert status("interactive", tiny_data, *plugin, *path, "--input", sentences) == 0
-
     hub = ProtoTransformerModel.from_pretrained(str(whole), "checkpoint4.pt", str(tiny_data))
     assert hub.models[0].encoder.prototypes.filled
     first = next(line.split("\t")[2] for line in log.splitlines() if line.startswith("H-0\t"))
     assert hub.translate(sentences.read_text().splitlines()[0], beam=5) == first
 
 
-def test_stage_2_goes_on_from_the_plain_transformer(flags, whole, tiny_data, tmp_path):
+def test_stage_2_goes_on_from_the_plain_transformer(flags, transformer, whole, tiny_data, tmp_path):
     """Three commands instead of one: train a Transformer, extract, train with prototypes."""
-    plain, table, end = tmp_path / "plain", tmp_path / "table.pt", tmp_path / "end"
-    stage_1 = [*flags, "--max-epoch", 2, "--arch", "transformer", "--save-dir", plain]
-    assert status("train", *stage_1) == 0
+    table, end = tmp_path / "table.pt", tmp_path / "end"
     k = ["-k", "2", "--prototype-min-count", "5", "--cpu"]
-    command = ["extract", str(plain / "checkpoint_last.pt"), str(tiny_data), "-o", str(table)]
+    command = ["extract", str(transformer), str(tiny_data), "-o", str(table)]
     assert prototypes.main([*command, *k]) == 0
     assert status("train", *flags, *ARCH, "--restore-file", table, "--save-dir", end) == 0
     expected, found = load(whole / "checkpoint_last.pt"), load(end / "checkpoint_last.pt")
@@ -122,11 +124,11 @@ def test_two_workers_hold_the_same_model_and_spare_the_new_parameters_in_stage_1
     folders = [tmp_path / str(rank) for rank in range(2)]
     for folder in folders:
         folder.mkdir()
-    own = ["--user-dir", every_worker_saves(tmp_path), "--batch-size", 15]
+    own = ["--user-dir", every_worker_saves(tmp_path), "--batch-size", 15, "--max-epoch", 3]
     run = [*flags, *ARCH, *STAGE_1, *own]
     own = [["--save-dir", folder] for folder in folders]
     assert statuses(start_workers(2, *run, own=own)) == [0, 0]
-    first, second = (load(folder / "checkpoint4.pt")["model"] for folder in folders)
+    first, second = (load(folder / "checkpoint3.pt")["model"] for folder in folders)
     assert_same(first, second)
     assert len(first["encoder.prototypes.counts"]) == 6
     stage_1, alone = (load(f / "checkpoint2.pt")["model"] for f in (folders[0], whole))
@@ -144,7 +146,7 @@ def test_optimizer_and_learning_rate_can_start_anew(scheduler, flags, whole, tmp
     more, rate = SCHEDULES[scheduler]
     schedule = ["--lr-scheduler", scheduler, *more, "--warmup-updates", 4, "--prototype-restart"]
     save = ["--save-dir", tmp_path, "--log-file", tmp_path / "log", "--log-format", "json"]
-    assert status("train", *flags, *ARCH, *STAGE_1, *schedule, *save) == 0
+    assert status("train", *flags, *ARCH, *STAGE_1, *schedule, *save, "--max-epoch", 3) == 0
     state = load(tmp_path / "checkpoint3.pt")
     assert state["model"]["encoder.prototypes.restarted"] == 20
     steps = {int(s["step"]) for s in state["last_optimizer_state"]["state"].values()}

@@ -1,57 +1,49 @@
 """compgen-prototypes puts prototypes into a checkpoint and shows them."""
 
-import pytest
 import torch
 from fairseq import checkpoint_utils
+from in_process import refusal
 
 from compgen_cli.prototypes import main
 from compgen_fairseq.prototypes.checkpoint import make_room
 
 
-@pytest.fixture(scope="module")
-def stage_2(tiny_data, tiny_model, tmp_path_factory):
-    """The tiny plain Transformer with two prototypes per word."""
-    output = tmp_path_factory.mktemp("prototypes") / "stage2.pt"
-    last = str(tiny_model / "checkpoint_last.pt")
-    flags = ["--cpu", "-k", "2", "--prototype-min-count", "5", "-o", str(output)]
-    assert main(["extract", last, str(tiny_data), *flags]) == 0
-    return output
+def load(path):
+    return checkpoint_utils.load_checkpoint_to_cpu(str(path))
 
 
-def test_a_plain_transformer_becomes_one_with_prototypes(tiny_model, tiny_data, stage_2):
-    before, after = (
-        checkpoint_utils.load_checkpoint_to_cpu(str(path))
-        for path in (tiny_model / "checkpoint_last.pt", stage_2)
-    )
+def test_a_plain_transformer_becomes_one_with_prototypes(plain, tiny_data, with_prototypes):
+    before, after = load(plain), load(with_prototypes)
     names = before["model"]
     assert all(torch.equal(after["model"][name], names[name]) for name in names)
     assert after["model"]["encoder.prototypes.vectors"].shape == (6, 2, 16)
     assert after["extra_state"]["train_iterator"] == before["extra_state"]["train_iterator"]
-    options = {"data": str(tiny_data)}
-    (model,), _ = checkpoint_utils.load_model_ensemble([str(stage_2)], arg_overrides=options)
+    files, options = [str(with_prototypes)], {"data": str(tiny_data)}
+    (model,), _ = checkpoint_utils.load_model_ensemble(files, arg_overrides=options)
     assert model.encoder.prototypes.filled
-    assert [path.name for path in stage_2.parent.iterdir()] == ["stage2.pt"]
+    assert [path.name for path in with_prototypes.parent.iterdir()] == ["stage2.pt"]
 
 
-def test_extracting_again_gives_the_same_table(tiny_model, tiny_data, stage_2, tmp_path):
-    last, output = str(tiny_model / "checkpoint_last.pt"), tmp_path / "again.pt"
-    flags = ["--cpu", "-k", "2", "--prototype-min-count", "5", "-o", str(output)]
-    assert main(["extract", last, str(tiny_data), *flags]) == 0
-    tables = [
-        checkpoint_utils.load_checkpoint_to_cpu(str(path))["model"]["encoder.prototypes.vectors"]
-        for path in (stage_2, output)
-    ]
-    assert torch.equal(*tables)
+def test_a_checkpoint_without_the_optimizer_gives_the_same_table_and_a_warning(
+    plain, tiny_data, with_prototypes, tmp_path, caplog
+):
+    state = torch.load(plain, weights_only=True)
+    del state["last_optimizer_state"]
+    torch.save(state, tmp_path / "bare.pt")
+    flags = ["--cpu", "-k", "2", "--prototype-min-count", "5", "-o", str(tmp_path / "again.pt")]
+    assert main(["extract", str(tmp_path / "bare.pt"), str(tiny_data), *flags]) == 0
+    assert "counts its updates from 0" in caplog.text
+    files = with_prototypes, tmp_path / "again.pt"
+    assert torch.equal(*(load(path)["model"]["encoder.prototypes.vectors"] for path in files))
 
 
-def test_the_preset_says_how_many_prototypes(tiny_model, tiny_data, tmp_path, capsys):
-    last, output = str(tiny_model / "checkpoint_last.pt"), tmp_path / "table.pt"
+def test_the_preset_says_how_many_prototypes(plain, tiny_data, tmp_path, capsys):
+    output = tmp_path / "table.pt"
     flags = ["--cpu", "--prototype-min-count", "5", "-o", str(output), "--arch"]
-    assert main(["extract", last, str(tiny_data), *flags, "transformer"]) == 1
+    assert main(["extract", plain, str(tiny_data), *flags, "transformer"]) == 1
     assert "--arch transformer is no preset of proto_transformer\n" in capsys.readouterr().err
-    assert main(["extract", last, str(tiny_data), *flags, "proto_transformer_wmt_en_de"]) == 0
-    model = checkpoint_utils.load_checkpoint_to_cpu(str(output))["model"]
-    assert model["encoder.prototypes.vectors"].shape == (6, 5, 16)
+    assert main(["extract", plain, str(tiny_data), *flags, "proto_transformer_wmt_en_de"]) == 0
+    assert load(output)["model"]["encoder.prototypes.vectors"].shape == (6, 5, 16)
 
 
 def test_the_optimizer_gets_room_for_new_parameters():
@@ -69,45 +61,30 @@ def test_the_optimizer_gets_room_for_new_parameters():
         assert make_room(without, [True, False, True, False, True]) is None
 
 
-def test_a_checkpoint_without_the_optimizer_is_extracted_with_a_warning(
-    tiny_model, tiny_data, tmp_path, caplog
-):
-    state = torch.load(tiny_model / "checkpoint_last.pt", weights_only=True)
-    del state["last_optimizer_state"]
-    torch.save(state, tmp_path / "bare.pt")
-    flags = ["--cpu", "--prototype-min-count", "5", "-o", str(tmp_path / "stage2.pt")]
-    assert main(["extract", str(tmp_path / "bare.pt"), str(tiny_data), *flags]) == 0
-    assert "counts its updates from 0" in caplog.text
-
-
-def test_show(stage_2, tiny_data, capsys):
-    assert main(["show", str(stage_2), str(tiny_data)]) == 0
+def test_show(with_prototypes, tiny_data, capsys):
+    assert main(["show", str(with_prototypes), str(tiny_data)]) == 0
     head, *rows = [line.split("\t") for line in capsys.readouterr().out.splitlines()]
     assert head == ["side", "type", "prototypes", "mean_distance"]
     assert {row[1] for row in rows} == {"wif", "dax", "lug", "zup", "blick", "kiki"}
     assert all(row[0] == "source" and row[2] == "2" and float(row[3]) > 0 for row in rows)
 
 
-def test_what_cannot_be_done_is_one_sentence(
-    tiny_model, tiny_data, stage_2, tmp_path, capsys, monkeypatch
-):
-    last, data = str(tiny_model / "checkpoint_last.pt"), str(tiny_data)
+def test_what_cannot_be_done_is_one_sentence(plain, tiny_data, with_prototypes, tmp_path):
+    data = tiny_data
     other = tmp_path / "data-bin"
     other.mkdir()
     for path in tiny_data.iterdir():
         (other / path.name).write_bytes(path.read_bytes())
     words = (tiny_data / "dict.src.txt").read_text().splitlines()
     (other / "dict.src.txt").write_text("\n".join([*words[1:], words[0]]) + "\n")
-    new = ["-o", str(tmp_path / "new.pt"), "--cpu"]
+    new = ["-o", tmp_path / "new.pt", "--cpu"]
     for command, reason in (
-        (["extract", last, data, "-o", str(stage_2)], "is there already"),
-        (["extract", last, data, *new, "--prototype-min-count", "999"], "occurs 999 times"),
-        (["extract", last, data, *new, "--prototypes", "best"], "--prototypes is one of one-pass"),
-        (["extract", last, data, *new, "--prototypes", "random"], "nothing to extract"),
-        (["show", last, data], "has no prototypes yet"),
-        (["show", str(stage_2), str(other)], "a dictionary of other words"),
+        (["extract", plain, data, "-o", with_prototypes], "is there already"),
+        (["extract", plain, data, *new, "--prototype-min-count", "999"], "occurs 999 times"),
+        (["extract", plain, data, *new, "--prototypes", "best"], "--prototypes is one of one-pass"),
+        (["extract", plain, data, *new, "--prototypes", "random"], "nothing to extract"),
+        (["show", plain, data], "has no prototypes yet"),
+        (["show", with_prototypes, other], "a dictionary of other words"),
     ):
-        assert main(command) == 1, command
-        message = capsys.readouterr().err.splitlines()[-1]
-        assert message.startswith("compgen-prototypes: ") and reason in message
+        assert reason in refusal("compgen-prototypes", *command)
     assert [p.name for p in tmp_path.iterdir()] == ["data-bin"], "something half-written is left"

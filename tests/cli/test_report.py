@@ -9,6 +9,7 @@ import sys
 from pathlib import Path
 
 import pytest
+from in_process import refusal
 
 from compgen_cli import compare, report, score
 
@@ -86,20 +87,13 @@ def test_json_into_a_file(runs, tmp_path, capsys):
     assert not list(tmp_path.glob(".report*"))
 
 
-def test_errors_are_one_sentence_and_leave_nothing(runs, tmp_path, capsys):
-    def message(*options: str) -> str:
-        assert report.main(list(options)) == 1
-        out, message = capsys.readouterr()
-        assert out == "" and message.count("\n") == 1 and message.startswith("compgen-report: ")
-        return message
-
-    out = tmp_path / "report.md"
-    assert "the same settings and the same seed, 1\n" in message(*runs, runs[0], "--out", str(out))
-    assert not out.exists()
+def test_errors_are_one_sentence_and_leave_nothing(runs, tmp_path):
+    out, page = tmp_path / "report.md", tmp_path / "report.html"
+    said = refusal("compgen-report", *runs, runs[0], "--out", out)
+    assert said.endswith("the same settings and the same seed, 1") and not out.exists()
     out.mkdir()
-    page = tmp_path / "report.html"
-    wanted = ("--html", str(page), "--out", str(out))
-    assert f"{out}: Is a directory" in message(*runs, *wanted)
+    said = refusal("compgen-report", *runs, "--html", page, "--out", out)
+    assert f"{out}: Is a directory" in said
     assert not page.exists() and not list(tmp_path.glob(".report*"))
 
 
@@ -135,15 +129,13 @@ def test_a_page_and_its_markdown(runs, other_model, tiny_log, tmp_path, capsys):
     assert {(one["label"], one["p_sentences"]) for one in found["comparisons"]} == {("plain", p)}
 
 
-def test_nothing_is_written_when_a_figure_cannot_be_shown(runs, tmp_path, capsys):
+def test_nothing_is_written_when_a_figure_cannot_be_shown(runs, tmp_path):
     page, text = tmp_path / "report.html", tmp_path / "report.md"
     Path(runs[0], "broken.png").write_text("GIF")
-    assert report.main([*runs, "--html", str(page), "--out", str(text)]) == 1
-    assert capsys.readouterr().err == (
-        f"compgen-report: {runs[0]}/broken.png: it is not a PNG picture\n"
-    )
-    assert report.main([*runs, "--figures", str(tmp_path / "no")]) == 1
-    assert "no: there is no PNG picture in it\n" in capsys.readouterr().err
+    said = refusal("compgen-report", *runs, "--html", page, "--out", text)
+    assert said == f"compgen-report: {runs[0]}/broken.png: it is not a PNG picture"
+    said = refusal("compgen-report", *runs, "--figures", tmp_path / "no")
+    assert said.endswith("no: there is no PNG picture in it")
     assert not page.exists() and not text.exists()
 
 

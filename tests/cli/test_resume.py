@@ -1,6 +1,5 @@
 """A run that is killed, at any moment and on any number of workers, ends as if nothing happened."""
 
-import json
 import random
 import signal
 from pathlib import Path
@@ -96,15 +95,7 @@ def prototypes(tiny_data, plugin, tmp_path_factory) -> Path:
 def text(tmp_path_factory) -> Path:
     """A prepared text for CAT."""
     folder = tmp_path_factory.mktemp("text")
-    lines = sentence_files.sentences(300, 1)
-    (folder / "lines").write_text("".join(f"{line}\n" for line in lines))
-    senses = [
-        {"en_word": word, "Def": f"{{entity|{i}:a={{part{i % 5}|x}}}}"}
-        for i, word in enumerate(sentence_files.WORDS[::2])
-    ]
-    (folder / "senses").write_text(json.dumps(senses))
-    made = ["--text", folder / "lines", "--senses", folder / "senses", "--bpe-merges", 60]
-    pretraining.main([str(folder / "data"), *map(str, made)])
+    pretraining.main([str(folder / "data"), *sentence_files.pretraining(folder)])
     return folder / "data"
 
 

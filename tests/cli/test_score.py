@@ -3,6 +3,7 @@
 import json
 
 import pytest
+from in_process import refusal
 from sacrebleu import corpus_bleu
 
 from compgen.scoring import generate_log
@@ -34,13 +35,12 @@ def test_json(tiny_log, correct, capsys):
     assert printed == {"metric": "exact_match", "score": percent, "correct": correct, "total": 37}
 
 
-def test_a_log_without_references(tiny_log, tmp_path, capsys):
+def test_a_log_without_references(tiny_log, tmp_path):
     lines = tiny_log.read_text().splitlines(keepends=True)
     log = tmp_path / "interactive.log"
     log.write_text("".join(line for line in lines if not line.startswith("T-")))
-    assert score.main([str(log)]) == 1
-    said = f"compgen-score: {log}: it has no references (T- lines)\n"
-    assert capsys.readouterr() == ("", said)
+    said = f"compgen-score: {log}: it has no references (T- lines)"
+    assert refusal("compgen-score", log) == said
 
 
 def test_bleu_with_sacrebleus_signature(tiny_log, capsys):
@@ -98,6 +98,5 @@ def test_cogs_by_case(tiny_log, correct, tmp_path, capsys):
     assert printed[-1] == found["signature"]
 
     (tmp_path / "test.case").write_text(36 * "pp_recursion\n")
-    assert score.main(options) == 1
-    said = "test.case: it has 36 lines, but the log has 37 sentences\n"
-    assert capsys.readouterr().err.endswith(said)
+    said = "test.case: it has 36 lines, but the log has 37 sentences"
+    assert refusal("compgen-score", *options).endswith(said)

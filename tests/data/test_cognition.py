@@ -2,6 +2,7 @@
 
 import itertools
 from collections import Counter
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -55,8 +56,8 @@ def test_pairs_must_be_aligned(tmp_path: Path) -> None:
 
 
 @pytest.fixture(scope="module")
-def files(compgen_data: Path) -> dict[str, Path]:
-    return {name: compgen_data / "cognition" / name for name in cognition.OFFICIAL}
+def files(public: Callable[[str], Path]) -> dict[str, Path]:
+    return {name: public("cognition") / name for name in cognition.OFFICIAL}
 
 
 def test_published_files(files: dict[str, Path]) -> None:

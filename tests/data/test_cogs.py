@@ -1,6 +1,7 @@
 """COGS: its files, its cases, its vocabulary."""
 
 from collections import Counter
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -26,8 +27,8 @@ def test_read_names_the_line(tmp_path: Path, line: str) -> None:
         cogs.read(path)
 
 
-def test_sizes_and_cases(compgen_data: Path) -> None:
-    folder = compgen_data / "cogs" / "data"
+def test_sizes_and_cases(public: Callable[[str], Path]) -> None:
+    folder = public("cogs/data")
     parts = {name: cogs.read(folder / f"{name}.tsv") for name in ("train", "dev", "test", "gen")}
     sizes = {"train": 24155, "dev": 3000, "test": 3000, "gen": 21000}
     assert {name: len(examples) for name, examples in parts.items()} == sizes

@@ -4,12 +4,12 @@ import hashlib
 import os
 import sys
 import termios
-import threading
 from collections.abc import Iterator
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
 import pytest
+from serving import serving
 
 from compgen.data import fetch as fetching
 from compgen.data.fetch import fetch
@@ -55,12 +55,8 @@ class Handler(BaseHTTPRequestHandler):
 def publisher(monkeypatch: pytest.MonkeyPatch) -> Iterator[Publisher]:
     monkeypatch.setattr(fetching, "PAUSE", 0)
     monkeypatch.setenv("no_proxy", "*")
-    with Publisher() as server:
-        thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01})
-        thread.start()
+    with serving(Publisher()) as server:
         yield server
-        server.shutdown()
-        thread.join()
 
 
 @pytest.fixture

@@ -1,6 +1,7 @@
 """HowNet: its publishers' layouts, the sememes of English words."""
 
 import json
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -65,10 +66,8 @@ def test_what_is_no_list_of_senses_is_refused(tmp_path: Path, text: str) -> None
         hownet.read_senses(tmp_path / "senses.json")
 
 
-def test_the_published_files(compgen_data: Path) -> None:
-    folder = compgen_data / "hownet"
-    if not folder.is_dir():
-        pytest.skip(f"{folder} is not there")
+def test_the_published_files(public: Callable[[str], Path]) -> None:
+    folder = public("hownet")
     found = hownet.read_translated(folder)
     assert len(found.names) == 1400
     assert found.names == sorted(found.names)

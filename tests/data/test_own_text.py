@@ -5,7 +5,6 @@ import json
 from pathlib import Path
 
 import pytest
-from in_process import call
 
 from compgen.data import own_text
 
@@ -62,25 +61,3 @@ def test_a_bad_line_is_named(name, line, wanted, tmp_path):
     table.write_text(f"{good}\n{line}\n")
     with pytest.raises(ValueError, match=f"{name}, line 2: it is not .*{wanted}"):
         written({"train": [table]}, {"valid": 1, "test": 1}, tmp_path / "made")
-
-
-@pytest.mark.parametrize(
-    ("given", "message"),
-    [
-        ((), "say --train FILE..., or --from FOLDER"),
-        (("--train", "pairs.tsv.gz"), "say --languages SOURCE TARGET"),
-        (("--from", "folder"), "--from FOLDER needs --languages"),
-        (("--train", "a.en", "a.de"), "there is no file a.en"),
-        (("--train", *TRAIN, "--test", TEST[0]), "a text file has no partner"),
-        (("--train", *TRAIN, "--valid", "8", "--test", "100"), "only 60 sources differ"),
-        (("--train", TRAIN[0], TEST[1], "--valid", "8", "--test", *TEST), "they are no pair"),
-        (("--train", *TRAIN, "--languages", "en", "en"), "en and en are not two languages"),
-        (("--train", *TRAIN, "--valid", "0"), "--valid: hold out at least 1 pair"),
-        (("--train", *TRAIN, "--max-ratio", "0.5"), "--max-ratio: must be a number, at least 1"),
-        (("--train", *TRAIN, "--bpe-merges", "-1"), "--bpe-merges: must be a whole number"),
-    ],
-)
-def test_errors_are_sentences(given, message, tmp_path):
-    said = call("compgen-prepare", ["bitext", str(tmp_path / "data"), *map(str, given)])
-    assert said.status in (1, 2) and message in said.err and said.err.count("\n") == 1
-    assert list(tmp_path.iterdir()) == []

@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 import pytest
+from prepare_scripts import contents
 
 from compgen.data.checksums import check_file, checksums, read_checksums, sha256
 from compgen.data.fetch import fetch
@@ -69,12 +70,21 @@ def test_done_refuses_a_file(tmp_path: Path) -> None:
         make(tmp_path / "file").done()
 
 
-@pytest.mark.parametrize("change", [{"sha256": {}}, {"command": "prepare/other.sh DEST"}])
-def test_done_refuses_what_is_not_prepared(done: Path, change: dict[str, object]) -> None:
-    record = json.loads((done / "PREPARED.json").read_text())
-    (done / "PREPARED.json").write_text(json.dumps({**record, **change}))
+@pytest.mark.parametrize(
+    "record", [None, "{}", "[]", "not JSON", {"sha256": {}}, {"command": "prepare/other.sh DEST"}]
+)
+def test_done_refuses_what_is_not_prepared(done: Path, record: str | dict | None) -> None:
+    path = done / "PREPARED.json"
+    if isinstance(record, dict):
+        path.write_text(json.dumps({**json.loads(path.read_text()), **record}))
+    elif record is not None:
+        path.write_text(record)
+    else:
+        path.unlink()
+    before = contents(done)
     with pytest.raises(ValueError, match="not prepared by this script"):
         make(done).done()
+    assert contents(done) == before
 
 
 def test_a_link_in_place_of_the_work_folder_is_refused(tmp_path: Path) -> None:

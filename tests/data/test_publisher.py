@@ -2,11 +2,11 @@
 
 import functools
 import http.server
-import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
+from serving import serving
 
 from compgen.data import cognition, cogs
 from compgen.data.checksums import sha256
@@ -25,12 +25,8 @@ def repository(tmp_path: Path) -> Iterator[tuple[Path, str]]:
     folder = tmp_path / "repository"
     write_lines(folder / "data" / "a", ["text"])
     handler = functools.partial(Quiet, directory=str(folder))
-    with http.server.ThreadingHTTPServer(("127.0.0.1", 0), handler) as server:
-        thread = threading.Thread(target=server.serve_forever)
-        thread.start()
+    with serving(http.server.ThreadingHTTPServer(("127.0.0.1", 0), handler)) as server:
         yield folder, f"http://127.0.0.1:{server.server_port}"
-        server.shutdown()
-        thread.join()
 
 
 def test_order_of_places(
@@ -72,6 +68,7 @@ def test_unchecked_files_are_not_downloaded(
     assert not (tmp_path / "downloads").exists()
 
 
-def test_official_files(compgen_data: Path, tmp_path: Path) -> None:
-    collect("cogs", cogs.OFFICIAL, "no address", tmp_path, None)
-    collect("cognition", cognition.OFFICIAL, "no address", tmp_path, None)
+def test_official_files(public: Callable[[str], Path], tmp_path: Path) -> None:
+    for name, module in (("cogs", cogs), ("cognition", cognition)):
+        public(name)
+        collect(name, module.OFFICIAL, "no address", tmp_path, None)

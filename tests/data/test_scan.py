@@ -2,6 +2,7 @@
 
 import hashlib
 from collections import Counter
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -21,11 +22,8 @@ SIZES = {
 
 
 @pytest.fixture(scope="module")
-def official(compgen_data: Path) -> Path:
-    folder = compgen_data / "scan"
-    if not folder.is_dir():
-        pytest.skip(f"{folder} is not there, so the official SCAN files are not at hand")
-    return folder
+def official(public: Callable[[str], Path]) -> Path:
+    return public("scan")
 
 
 @pytest.mark.parametrize(

@@ -3,6 +3,7 @@
 import argparse
 import hashlib
 import shutil
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -175,10 +176,8 @@ def test_checksums_of_ones_own_files(tmp_path: Path) -> None:
         gather(corpus, options(folder=tmp_path), tmp_path)
 
 
-def test_multi30k(compgen_data: Path, tmp_path: Path) -> None:
-    folder = compgen_data / "multi30k"
-    if not folder.is_dir():
-        pytest.skip(f"{folder} is not there")
+def test_multi30k(public: Callable[[str], Path], tmp_path: Path) -> None:
+    folder = public("multi30k")
     corpus = CORPORA["multi30k_en_de"]
     found = gather(corpus, options(), tmp_path)  # through $COMPGEN_DATA
     assert set(found.values()) == {folder / name for name in corpus.files}

@@ -117,9 +117,8 @@ def test_two_processes(tmp_path, run):
     assert (save / "checkpoint_last.pt").exists()
 
 
-def test_fifty_updates_of_the_wmt_recipe_on_multi30k(compgen_data, tmp_path):
-    if not (compgen_data / "multi30k").exists():
-        pytest.skip("there is no multi30k in COMPGEN_DATA")
+def test_fifty_updates_of_the_wmt_recipe_on_multi30k(public, tmp_path):
+    public("multi30k")
     data, save = tmp_path / "data", tmp_path / "srl.1"
     script("../prepare/multi30k_en_de.sh", data, "--bpe-merges", 2000)
     quick = ("--max-tokens=500", "--max-valid-steps=1", "--max-tokens-valid=1000")
@@ -150,10 +149,10 @@ def test_no_number_of_the_environment_is_executed_or_out_of_range(name, tmp_path
     mark = tmp_path / "executed"
     variables = ("UPDATES", "SEED", "EPOCHS", "BATCH", "STAGE1_EPOCHS", "BEAM")
     values = (f"a[$(touch {mark})]", "-5", "abc", "1.5", "010", 30 * "9")
-    for variable, value in zip(variables, values, strict=True):
-        for name_of, bad in ((variable, value), ("UPDATES", value), ("BEAM", "0")):
-            out = script(name, tmp_path, tmp_path / "x", status=2, **{name_of: bad})
-            assert f"{name_of}='{bad}' is no whole number from" in out and out.count("\n") == 1
+    pairs = {*zip(variables, values, strict=True), *(("UPDATES", v) for v in values), ("BEAM", "0")}
+    for variable, bad in pairs:
+        out = script(name, tmp_path, tmp_path / "x", status=2, **{variable: bad})
+        assert f"{variable}='{bad}' is no whole number from" in out and out.count("\n") == 1
     assert not mark.exists() and not (tmp_path / "x").exists()
 
 

@@ -4,6 +4,7 @@ import json
 from pathlib import Path
 
 import pytest
+from in_process import refusal
 
 from compgen.reporting.results import flags
 from compgen.reporting.results_tables import headlines, tables
@@ -121,7 +122,7 @@ def test_a_table_for_each_setting(make, tmp_path):
     assert "`metric:exact_match`" in first and "| plain | 1 | 6.00 |" in second
 
 
-def test_headlines_stand_in_the_readme(make, tmp_path, capsys):
+def test_headlines_stand_in_the_readme(make, tmp_path):
     for seed, value in ((1, 90), (2, 70)):
         make("sal", seed, value)
     make("mine", 1, 80)
@@ -139,8 +140,8 @@ def test_headlines_stand_in_the_readme(make, tmp_path, capsys):
         "<!-- end -->\nBelow.\n"
     )
     readme.write_text("nothing\n")
-    assert command.main(["tables", folder, "--readme", str(readme)]) == 1
-    assert "has no lines <!-- results --> and <!-- end -->" in capsys.readouterr().err
+    said = refusal("compgen-results", "tables", folder, "--readme", readme)
+    assert "has no lines <!-- results --> and <!-- end -->" in said
 
 
 def test_syntactic_attention_that_learned_nothing_is_listed_and_left_out(make, tmp_path):
@@ -169,13 +170,11 @@ def test_the_relative_change_of_cter(make, tmp_path):
     assert "| proto | transformer" not in said and "| proto | plain" not in said
 
 
-def test_what_cannot_stand_in_a_table_is_one_sentence(make, tmp_path, capsys):
+def test_what_cannot_stand_in_a_table_is_one_sentence(make, tmp_path):
     folder = tmp_path / "results"
 
     def message():
-        assert command.main(["tables", str(folder), "--out", str(tmp_path / "out.md")]) == 1
-        out, said = capsys.readouterr()
-        assert out == "" and said.count("\n") == 1 and said.startswith("compgen-results: ")
+        said = refusal("compgen-results", "tables", folder, "--out", tmp_path / "out.md")
         assert not (tmp_path / "out.md").exists()
         return said
 

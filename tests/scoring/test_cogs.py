@@ -68,10 +68,8 @@ def test_what_is_no_case_is_refused(tmp_path):
         cogs(["a", "b"], ["a", "b"], ["cp_recursion"])
 
 
-def test_the_cases_are_those_of_the_publisher(compgen_data):
-    folder = compgen_data / "cogs/data"
-    if not folder.exists():
-        pytest.skip(f"{folder} is not there")
+def test_the_cases_are_those_of_the_publisher(public):
+    folder = public("cogs/data")
     lines = (folder / "gen.tsv").read_text(encoding="utf-8").splitlines()
     forms, cases = zip(*(line.split("\t")[1:] for line in lines), strict=True)
     assert Counter(cases) == dict.fromkeys(CASES, 1000)

@@ -188,8 +188,8 @@ def test_rates_and_groups():
     assert rates([]).instance == rates([]).aggregate == 0.0
 
 
-def test_the_real_references(compgen_data):
-    folder = compgen_data / "cognition"
+def test_the_real_references(public):
+    folder = public("cognition")
     test = folder / "data/cg-test"
     start = time.process_time()
     lexicon = cter.read_lexicon(folder / "eval/lexicon")

@@ -102,8 +102,8 @@ def test_one_noun_cannot_serve_compound_and_context():
     assert faults("the car", "车撞了车里的狗。", source) == ((), ())
 
 
-def test_the_real_references(compgen_data):
-    folder = compgen_data / "cognition"
+def test_the_real_references(public):
+    folder = public("cognition")
     test = folder / "data/cg-test/cg-test"
     lexicon = cter.read_lexicon(folder / "eval/lexicon")
     lines = cter.align(*(read_lines(test.with_suffix(end)) for end in (".en", ".compound", ".zh")))

@@ -47,27 +47,27 @@ GENERATE = "fairseq-generate @data --user-dir @plugin --cpu"
 
 #: flags of fairseq-train, with numbers that make no sense
 NUMBERS = {
-    "encoder-layers": "0 -1",
-    "decoder-layers": "0 -3",
-    "encoder-embed-dim": "0 -16 15",
+    "encoder-layers": "0",
+    "decoder-layers": "0",
+    "encoder-embed-dim": "0 15",
     "encoder-ffn-embed-dim": "0",
     "decoder-ffn-embed-dim": "-1",
-    "encoder-attention-heads": "0 3 -2",
+    "encoder-attention-heads": "0 3",
     "decoder-attention-heads": "0",
-    "dropout": "2 -0.1 1 nan inf",
+    "dropout": "-0.1 1 nan",
     "attention-dropout": "1.5",
     "activation-dropout": "-1",
     "max-source-positions": "0",
     "max-target-positions": "-5",
-    "encoder-predictor-layers": "-1 0",
+    "encoder-predictor-layers": "0",
     "decoder-predictor-layers": "-1",
-    "source-codes": "0 1 -4",
+    "source-codes": "1",
     "target-codes": "1",
-    "max-tokens": "0 -1 abc 1.5",
-    "batch-size": "0 -8",
+    "max-tokens": "0 abc 1.5",
+    "batch-size": "0",
     "max-tokens-valid": "-1",
     "batch-size-valid": "0",
-    "update-freq": "0 -1 [1,0]",
+    "update-freq": "0 [1,0]",
     "lr": "-1 [0.1,-0.1] x",
     "seed": "-1 4294967296 x",
     "clip-norm": "-1 nan",
@@ -86,25 +86,25 @@ NUMBERS = {
     "srl-mse": "-2",
     "encoder-commitment": "-1 nan",
     "prototype-stage1-epochs": "-1 x",
-    "prototype-max-tokens": "0 -1",
-    "prototype-memory": "0 -8",
+    "prototype-max-tokens": "0",
+    "prototype-memory": "0",
     "prototype-sample-size": "-1",
     "patience": "x",
 }
 OTHER_MODELS = {
     "--arch proto_transformer --criterion label_smoothed_cross_entropy": {
-        "prototypes-per-token": "0 -3",
+        "prototypes-per-token": "0",
         "prototype-min-count": "0",
         "encoder-layers": "0",
     },
     "--arch cat_transformer --criterion composition_cross_entropy": {
-        "codes": "1 0 -5",
+        "codes": "1",
         "reconstruction": "-1",
         "reconstruction-beta": "1 -0.1",
         "sparsity": "-0.01",
     },
     "--arch syntactic_attention --criterion cross_entropy": {
-        "encoder-hidden-size": "0 -1",
+        "encoder-hidden-size": "0",
         "semantic-dim": "0",
         "dropout": "1 -1",
         "encoder-layers": "0",
@@ -115,7 +115,7 @@ OTHER_MODELS = {
         "pooler-dropout": "1",
         "max-positions": "0",
         "mask-prob": "1.5 -0.1 nan",
-        "tokens-per-sample": "0 -1",
+        "tokens-per-sample": "0",
         "nuance": "-1",
         "guided-decomposition": "-1",
     },
@@ -200,45 +200,47 @@ BROKEN_CHECKPOINTS = {
     "code": "could run code",
     "flipped": "is damaged",
 }
+#: all commands load through one function: two are tried with every kind, the others with these
+FEW = ("none", "half", "code")
+THOROUGH = ("compgen-analyze codes @X @data --out @out", f"{GENERATE} --path @X")
 READERS = (
+    *THOROUGH,
     *("compgen-predict @X @data", "compgen-sememes @X @data word"),
     "compgen-similarity @X @data",
     *("compgen-prototypes show @X @data", "compgen-prototypes extract @X @data -o @out"),
-    "compgen-analyze codes @X @data --out @out",
     "compgen-analyze embeddings @X @data --out @out",
     "compgen-analyze attention @X @data --id 0 --out @out",
     "compgen-analyze prototypes @X @data wif --out @out",
-    *(f"{GENERATE} --path @X", f"{GENERATE} --path @X --scoring exact_match"),
     "fairseq-interactive @data --user-dir @plugin --cpu --task compgen_translation --path @X",
     "fairseq-validate @data --user-dir @plugin --cpu --task compgen_translation --batch-size 4 "
     "--path @X",
 )
 COMMAND_NUMBERS = {
-    "compgen-score @logs/whole": {"expected": "0 -1 x"},
+    "compgen-score @logs/whole": {"expected": "0 x"},
     "compgen-compare @logs/whole @logs/whole": {
-        "resamples": "0 -1 1000000000000 x",
-        "seed": "0 -1 x",
+        "resamples": "0 1000000000000 x",
+        "seed": "0 x",
         "expected": "0",
     },
-    "compgen-predict @sq.pt @data": {"max-tokens": "0 -1"},
-    "compgen-sememes @sq.pt @data word": {"top": "-1 0", "layer": "0 -1 x"},
+    "compgen-predict @sq.pt @data": {"max-tokens": "0"},
+    "compgen-sememes @sq.pt @data word": {"top": "0", "layer": "0 x"},
     "compgen-prototypes extract @sq.pt @data -o @out": {
-        "prototype-max-tokens": "0 -1",
+        "prototype-max-tokens": "0",
         "prototypes-per-token": "0 x",
         "prototype-min-count": "0",
         "prototype-sample-size": "-1",
         "prototype-memory": "0 nan",
     },
     "compgen-analyze embeddings @sq.pt @data --out @out": {
-        "top": "-1 0",
-        "neighbours": "0 -1",
+        "top": "0",
+        "neighbours": "0",
         "clusters": "0",
         "labels": "-1",
         "perplexity": "0 nan",
         "seed": "-1",
     },
     "compgen-analyze codes @sq.pt @data --out @out": {"top-words": "0", "seed": "-1"},
-    "compgen-analyze attention @sq.pt @data --out @out": {"id": "-1 x", "pairs": "0 -2"},
+    "compgen-analyze attention @sq.pt @data --out @out": {"id": "-1 x", "pairs": "0"},
     "compgen-analyze prototypes @sq.pt @data wif --out @out": {
         "window": "-1",
         "most": "0",
@@ -249,12 +251,12 @@ COMMAND_NUMBERS = {
     "compgen-analyze errors @runs/whole.1 --out @out": {"resamples": "0 1000000000000"},
     "compgen-analyze seeds @runs/whole.1 --out @out": {"bins": "0 1000000000000"},
     f"{GENERATE} --path @sq.pt": {
-        "beam": "0 -1",
+        "beam": "0",
         "nbest": "0 9",
         "max-len-b": "-1",
         "max-tokens": "-1",
         "batch-size": "0",
-        "temperature": "0 -1",
+        "temperature": "0",
         "lenpen": "nan",
         "num-shards": "0",
         "shard-id": "1 -1",
@@ -280,15 +282,14 @@ def cases() -> Iterator[Case]:
             if "dict" in file:
                 yield case(f"compgen-analyze codes @sq.pt {folder}", f"{folder}/{file}")
     for command in READERS:
-        for kind, reason in BROKEN_CHECKPOINTS.items():
+        for kind in BROKEN_CHECKPOINTS if command in THOROUGH else FEW:
             file = f"@checkpoints/{kind}.pt"
-            yield case(command.replace("@X", file), file, reason)
+            yield case(command.replace("@X", file), file, BROKEN_CHECKPOINTS[kind])
     for command, flags in COMMAND_NUMBERS.items():
         yield from _of_flags(command, flags)
     for kind, reason in LOGS.items():
         file = f"@logs/{kind}"
         yield case(f"compgen-score {file}", file, reason)
-        yield case(f"compgen-score {file} --metric bleu", file, reason)
         yield case(f"compgen-compare {file} @logs/whole", file, reason)
         yield case(f"compgen-compare @logs/whole {file}", file, reason)
     for kind, reason in RUNS.items():
@@ -315,27 +316,21 @@ OTHERS = [
     case("compgen-score @logs/whole --json-out @folder", "@folder"),
     case("compgen-score @logs/whole --expected 5", "@logs/whole", "2 missing (ids 3, 4)"),
     case("compgen-score", "log"),
-    case("compgen-compare @logs/whole @logs/other", "@logs/other", "not about the same"),
-    case("compgen-compare @logs/whole @logs/whole --test ar", "--test"),
+    case("compgen-compare @logs/whole @logs/whole --test ar", "is for BLEU and chrF only"),
     case("compgen-compare @logs/whole @logs/whole --metric cter", "--compound"),
     case("compgen-cter", "--lexicon"),
     case("compgen-cter --compound @none --lexicon @none", "@none"),
     case("compgen-cter --compound @text --lexicon @text", "@text"),
     case("compgen-cter --compound @text --lexicon @binary", "@binary"),
     case("compgen-analyze codes @none.pt", "DATA"),
-    case("compgen-analyze codes @sq.pt @none", "@none"),
     case("compgen-analyze codes @sq.pt @text", "@text"),
     case("compgen-analyze nothing", "nothing"),
-    case("compgen-analyze codes @sq.pt @data --out @text", "@text"),
     case("compgen-analyze codes @sq.pt @data --out @out --subset none", "none"),
-    case("compgen-analyze attention @sq.pt @data --out @out", "--sentence"),
-    case("compgen-analyze attention @sq.pt @data --out @out --id 999", "--id 999"),
     Case(
         "compgen-analyze",
         ("attention", "@sq.pt", "@data", "--out", "@out", "--sentence", "wif " * 3000),
         ("--sentence", "3000 words"),
     ),
-    case("compgen-analyze embeddings @sq.pt @data --out @out --words none", "none"),
     case("compgen-prototypes show @sq.pt @data", "@sq.pt", "sq_transformer"),
     case("compgen-prototypes extract @sq.pt @data -o @folder", "--output", "@folder"),
     case("compgen-prototypes extract @sq.pt @data -o @none/x", "--output", "@none/x"),

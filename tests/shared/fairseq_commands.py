@@ -77,6 +77,11 @@ def load(path: Path) -> dict:
     return load_checkpoint_to_cpu(str(path))
 
 
+def fits(values: torch.Tensor, dtype: torch.dtype) -> bool:
+    """Whether all numbers of a checkpoint, which is in float32, are numbers of ``dtype``."""
+    return torch.equal(values, values.to(dtype).float())
+
+
 def different(state: dict, other: dict) -> list[str]:
     """The names of the tensors that are not bit for bit the same in two models' states."""
     assert state.keys() == other.keys()

@@ -71,9 +71,8 @@ def read_back(dest: Path, source: str, target: str) -> dict[str, list[str]]:
             lines = (dest / "raw" / f"{subset}.{side}").read_text("utf-8").splitlines()
             prefix = str(dest / f"{subset}.{source}-{target}.{side}")
             data = data_utils.load_indexed_dataset(prefix, dictionary)
-            words = [[w if w in dictionary else "?" for w in line.split()] for line in lines]
-            known = [" ".join(sentence) for sentence in words]
-            assert [dictionary.string(line, unk_string="?") for line in data] == known
-            assert len(lines) == size and (known == lines or subset != "train")
+            tokens = [[*map(dictionary.index, line.split()), dictionary.eos()] for line in lines]
+            assert [line.tolist() for line in data] == tokens and len(lines) == size
+            assert subset != "train" or not any(dictionary.unk() in line for line in tokens)
             text[f"{subset}.{side}"] = lines
     return text

@@ -2,6 +2,7 @@
 
 import gzip
 import io
+import json
 import random
 import tarfile
 import zipfile
@@ -34,6 +35,18 @@ def sentences(number: int, seed: int) -> list[str]:
     """Random sentences of four to eight words."""
     draw = random.Random(seed)
     return [" ".join(draw.choices(WORDS, k=draw.randint(4, 8))) for _ in range(number)]
+
+
+def pretraining(folder: Path) -> list[str]:
+    """compgen-prepare's words after ``pretraining DEST``: a text, senses of every second word."""
+    (folder / "lines").write_text("".join(f"{line}\n" for line in sentences(300, 1)))
+    senses = [
+        {"en_word": word, "Def": f"{{entity|{i}:a={{part{i % 5}|x}}}}"}
+        for i, word in enumerate(WORDS[::2])
+    ]
+    (folder / "senses").write_text(json.dumps(senses))
+    text = ["--text", folder / "lines", "--senses", folder / "senses", "--bpe-merges", 60]
+    return list(map(str, text))
 
 
 def pack(archive: Path, texts: dict[str, str]) -> Path:

@@ -1,13 +1,12 @@
 """CTER in validation: its sums, and the number that fairseq-train logs on a small CoGnition."""
 
-import re
-
 import pytest
 import torch
 from fairseq import checkpoint_utils
 from fairseq.data import Dictionary
 from fairseq.logging import metrics
 from fairseq_commands import start_workers, statuses
+from logs import figures
 
 from compgen.scoring import cter
 from compgen.scoring.cter_rates import rates
@@ -51,12 +50,6 @@ def cognition(tmp_path_factory, run):
     return data
 
 
-def logged(log, name):
-    """A figure's values in fairseq's lines about validation, some of which it repeats."""
-    values = dict(re.findall(rf"^epoch (\d+) \| valid .* \| {name} (\S+)", log, re.MULTILINE))
-    return [float(values[epoch]) for epoch in sorted(values, key=int)]
-
-
 def test_two_workers_log_what_the_library_says(
     cognition, plugin, tiny_sizes, tiny_training, tmp_path
 ):
@@ -89,13 +82,13 @@ def test_two_workers_log_what_the_library_says(
     lines = cter.align(compounds, compounds, [text[i] for i in range(20)])
     score = rates([bool(cter.judge(line, task.lexicon)) for line in lines])
     assert 0 < score.instance < 100
-    assert logged(log, "cter_instance")[-1] == pytest.approx(score.instance, abs=1e-3)
-    assert logged(log, "cter_aggregate")[-1] == pytest.approx(score.aggregate, abs=1e-3)
-    assert logged(log, "best_cter_instance")[-1] == min(logged(log, "cter_instance"))
+    assert figures(log, "cter_instance")[-1] == pytest.approx(score.instance, abs=1e-3)
+    assert figures(log, "cter_aggregate")[-1] == pytest.approx(score.aggregate, abs=1e-3)
+    assert figures(log, "best_cter_instance")[-1] == min(figures(log, "cter_instance"))
     right = task._decode_and_compare(sample, model)
     assert right.total == 20
-    assert logged(log, "exact_match")[-1] == pytest.approx(right.percent, abs=1e-3)
-    assert len(logged(log, "bleu")) == 2
+    assert figures(log, "exact_match")[-1] == pytest.approx(right.percent, abs=1e-3)
+    assert len(figures(log, "bleu")) == 2
 
 
 def make_task(data, **options):
