@@ -129,6 +129,25 @@ def resume_with_the_same_batches(
     return iterator
 
 
+@around(FairseqTask, "train_step")
+def tell_dummy_batches(
+    train_step: Callable[..., Any],
+    task: FairseqTask,
+    sample: dict[str, Any],
+    model: Any,
+    criterion: Any,
+    optimizer: Any,
+    update_num: int,
+    ignore_grad: bool = False,
+) -> Any:
+    """Let the criterion know, by ``sample["ignore_grad"]``, a batch that counts for nothing.
+
+    A worker that has run out of batches repeats its first one, to keep the others company.
+    """
+    sample["ignore_grad"] = ignore_grad
+    return train_step(task, sample, model, criterion, optimizer, update_num, ignore_grad)
+
+
 @around(Trainer, "begin_epoch")
 def record_the_epoch(begin_epoch: Callable[..., Any], trainer: Trainer, epoch: int) -> None:
     """Let every training, of whatever task, keep ``RUN.json`` beside its checkpoints."""

@@ -7,12 +7,14 @@ import json
 import os
 import subprocess
 import sys
+from unittest import mock
 
 import numpy as np
 import pytest
 import torch
 from fairseq.data import data_utils
 from fairseq.dataclass.initialize import add_defaults
+from fairseq.tasks import FairseqTask
 from fairseq.tasks.translation import TranslationConfig, TranslationTask
 from omegaconf import OmegaConf
 
@@ -84,6 +86,21 @@ def test_fairseqs_own_task_batches_every_sentence(tiny_data):
         )
         ids = [i for sample in iterator.next_epoch_itr() for i in sample["id"].tolist()]
         assert sorted(ids) == list(range(n))
+
+
+@pytest.mark.parametrize("dummy", [True, False])
+def test_the_criterion_of_any_task_can_tell_a_dummy_batch(dummy):
+    sample, said = {"ignore_grad": not dummy}, []
+    model, optimizer = mock.MagicMock(), mock.MagicMock()
+
+    def criterion(model, sample):
+        said.append(sample["ignore_grad"])
+        return torch.ones(()), 1, {}
+
+    loss, *_ = FairseqTask(None).train_step(
+        sample, model, criterion, optimizer, 3, ignore_grad=dummy
+    )
+    assert said == [dummy] and loss == (not dummy)
 
 
 def save_and_load(value, tmp_path):

@@ -156,8 +156,8 @@ class CATPretrainingCriterion(FairseqCriterion):
             "nsentences": sample["nsentences"],
             "sample_size": size,
         }
-        loss = scale.gradient_loss(values)
-        logging_output["loss"] = scale.logged_loss(values, logging_output)
+        loss = scale.gradient_loss()
+        logging_output["loss"] = scale.logged_loss(logging_output)
         return loss, size, logging_output
 
     def _asked(self, model: Any) -> tuple[str, ...]:

@@ -1,6 +1,6 @@
 """Cross-entropy plus weighted terms, each a mean over all workers' tokens."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -45,7 +45,7 @@ class Reduction:
     def __init__(
         self, values: list[WeightedTerm], sample_size: Tensor, dummy: bool, distributed: bool
     ):
-        self.dummy = dummy
+        self.values, self.dummy = values, dummy
         parts = [sample_size.view(1)] + [
             part for v in values for part in (v.number.view(1), v.total.detach().view(-1))
         ]
@@ -56,20 +56,18 @@ class Reduction:
             torch.distributed.all_reduce(self.world)
         self.sample_size = self.world[0]
 
-    def _means(self, values: list[WeightedTerm], world: Tensor):
-        """Each value with its mean, and its number and its sum over all workers."""
+    def _sums(self, parts: Tensor) -> Iterator[tuple[WeightedTerm, Tensor, Tensor]]:
+        """Each value, its number (at least 1) and its sum, of the world's or the local parts."""
         offset = 1
-        for value in values:
-            width = value.total.numel()
-            number = world[offset]
-            others = world[offset + 1 : offset + 1 + width].view_as(value.total)
-            offset += 1 + width
-            yield value, number.clamp(min=1), others
+        for value in self.values:
+            end = offset + 1 + value.total.numel()
+            yield value, parts[offset].clamp(min=1), parts[offset + 1 : end].view_as(value.total)
+            offset = end
 
-    def gradient_loss(self, values: list[WeightedTerm]) -> Tensor:
+    def gradient_loss(self) -> Tensor:
         """What to add to the worker's summed word loss."""
         loss = torch.zeros((), device=self.world.device)
-        for value, number, total in self._means(values, self.world):
+        for value, number, total in self._sums(self.world):
             if not value.weight:
                 continue
             if value.function:
@@ -79,16 +77,16 @@ class Reduction:
                 loss = loss + value.weight * value.total / number
         return loss * self.sample_size
 
-    def logged_loss(self, values: list[WeightedTerm], logging_output: dict[str, Any]) -> Tensor:
+    def logged_loss(self, logging_output: dict[str, Any]) -> Tensor:
         """The worker's share of the terms in the reported loss; fills in the log."""
         loss = torch.zeros((), device=self.world.device)
-        for (value, number, total), own in zip(
-            self._means(values, self.world), self._means(values, self.local), strict=True
+        for (value, number, total), (_, own_number, own_total) in zip(
+            self._sums(self.world), self._sums(self.local), strict=True
         ):
-            share = 0.0 if self.dummy else own[1] / number
-            mean = value.function(total / number) if value.function else own[2] / own[1]
-            logging_output[f"sum_{value.name}"] = mean * own[1] * (not self.dummy)
-            logging_output[f"num_{value.name}"] = own[1] * (not self.dummy)
+            share = 0.0 if self.dummy else own_number / number
+            mean = value.function(total / number) if value.function else own_total / own_number
+            logging_output[f"sum_{value.name}"] = mean * own_number * (not self.dummy)
+            logging_output[f"num_{value.name}"] = own_number * (not self.dummy)
             loss = loss + value.weight * mean * share
         return loss * self.sample_size
 
@@ -152,8 +150,8 @@ class TermsCrossEntropyCriterion(LabelSmoothedCrossEntropyCriterion):
         if values is not None:
             size = torch.tensor(0 if dummy else sample_size, device=loss.device)
             scale = Reduction(values, size, dummy, distributed=self.training)
-            loss = loss + scale.gradient_loss(values)
-            logged = logged + scale.logged_loss(values, logging_output)
+            loss = loss + scale.gradient_loss()
+            logged = logged + scale.logged_loss(logging_output)
         logging_output["loss"] = logged
         if self.report_accuracy:
             n_correct, total = self.compute_accuracy(model, net_output, sample)

@@ -22,6 +22,6 @@ def apply_dropout(x: Tensor, p: float, training: bool) -> Tensor:
     if x.device.type != "cpu":
         return F.dropout(x, p, True)
     draws = torch.empty((x.numel() + 3) // 4, dtype=torch.int64).random_(-(2**63), None)
-    threshold = round(p * 65536) - 32768
+    threshold = min(round(p * 65536), 65535) - 32768
     keep = draws.view(torch.int16)[: x.numel()].view(x.shape) >= threshold
     return x * keep.to(x.dtype).mul_(1 / (1 - p))

@@ -4,21 +4,24 @@ import torch
 from torch import Tensor
 
 
-def lowest(dtype: torch.dtype) -> float:
+def lowest(dtype: torch.dtype, device: torch.device) -> float:
     """What hides a position from attention: finite, and twice it still is, so that a row of
-    hidden positions (padding) stays free of NaN."""
-    return torch.finfo(dtype).min / 2
+    hidden positions (padding) stays free of NaN. Under autocast the scores have its type."""
+    types = [dtype]
+    if torch.is_autocast_enabled(device.type):
+        types.append(torch.get_autocast_dtype(device.type))
+    return max(torch.finfo(kind).min for kind in types) / 2
 
 
 def padding_mask(keep: Tensor, dtype: torch.dtype) -> Tensor:
     """``(batch, len)`` of non-pads -> ``(batch, 1, 1, len)`` to add to attention scores."""
     mask = torch.zeros(keep.shape, dtype=dtype, device=keep.device)
-    return mask.masked_fill_(~keep, lowest(dtype))[:, None, None]
+    return mask.masked_fill_(~keep, lowest(dtype, keep.device))[:, None, None]
 
 
 def causal_mask(length: int, like: Tensor) -> Tensor:
     """``(1, 1, length, length)`` to add to attention scores: no position sees a later one."""
-    mask = torch.full((length, length), lowest(like.dtype), device=like.device, dtype=like.dtype)
+    mask = like.new_full((length, length), lowest(like.dtype, like.device))
     return mask.triu(1)[None, None]
 
 

@@ -160,7 +160,8 @@ class VectorQuantizer(nn.Module):
         every = torch.arange(len(current), device=codes.device)
         members = (codes.unsqueeze(-1) == every) & keep.unsqueeze(-1)
         members = members.float().flatten(0, 1).t()  # (codes (+ 1), tokens)
-        sums = members @ F.normalize(x.detach().float(), dim=-1).flatten(0, 1)
+        with torch.autocast(x.device.type, enabled=False):
+            sums = members @ F.normalize(x.float(), dim=-1).flatten(0, 1)
         counts = members.sum(1, keepdim=True)
         if torch.distributed.is_available() and torch.distributed.is_initialized():
             packed = torch.cat([sums, counts], dim=1)
@@ -184,10 +185,10 @@ class StraightThrough(torch.autograd.Function):
 
 
 def first_argmax(logits: Tensor) -> Tensor:
-    """Argmax over the last dimension; ties go to the lowest index.
+    """Argmax over the last dimension; ties go to the lowest index, NaN to the highest.
 
     ``torch.argmax`` leaves the choice among equal maxima open, so the index is found by hand.
     """
     top = logits >= logits.amax(-1, keepdim=True)
     index = torch.arange(logits.size(-1), device=logits.device)
-    return torch.where(top, index, logits.size(-1)).amin(-1)
+    return torch.where(top, index, logits.size(-1) - 1).amin(-1)

@@ -6,6 +6,7 @@ depends neither on the order of the corpus nor on how it is divided, it is known
 runs, and a sentence without a chosen occurrence need not be run at all.
 """
 
+from bisect import bisect_right
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -16,6 +17,10 @@ from compgen_fairseq.progress import progress
 
 CHUNK = 4096  # sentences
 SLACK = 2**22  # occurrences that are gathered before the surplus is thrown out
+
+#: an occurrence that may still be chosen
+OCCURRENCE = np.dtype("u8, i4, i8, i4")
+OCCURRENCE.names = ("key", "type", "sentence", "position")
 
 
 @dataclass(frozen=True)
@@ -117,66 +122,37 @@ def choose(
             f"{most:,} that there is memory for"
         )
     limits = np.where(counts > 0, np.uint64(2**64 - 1), np.uint64(0))
-    pool, fresh, kept = _Pool.join([]), [], 0
+    pool, fresh, kept = np.zeros(0, OCCURRENCE), [], 0
     for chunk, chunk_keys in zip(_shown(indices, "choosing states"), _chunks(keys), strict=True):
         tokens, lengths, positions = _flatten([tokens_of(dataset[int(i)], side) for i in chunk])
         found = _mix(np.repeat(chunk_keys, lengths) ^ _mix(positions.astype(np.uint64)))
         wanted = found < limits[tokens]
-        fresh.append(_Pool(found, tokens, np.repeat(chunk, lengths), positions).only(wanted))
+        fresh.append(np.empty(np.count_nonzero(wanted), OCCURRENCE))
+        columns = found, tokens, np.repeat(chunk, lengths), positions
+        for name, column in zip(OCCURRENCE.names, columns, strict=True):
+            fresh[-1][name] = column[wanted]
         if len(pool) + sum(map(len, fresh)) > 2 * kept + SLACK:
-            pool, fresh = _Pool.join([pool, *fresh]).smallest(size), []
+            pool, fresh = _smallest(np.concatenate([pool, *fresh]), size), []
             kept = len(pool)
-            full = np.bincount(pool.types, minlength=len(counts)) == size
+            full = np.bincount(pool["type"], minlength=len(counts)) == size
             last = np.zeros_like(limits)
-            last[pool.types] = pool.keys  # of several keys for one type the last stays
+            last[pool["type"]] = pool["key"]  # of several keys for one type the last stays
             limits[full] = last[full]
-    pool = _Pool.join([pool, *fresh]).smallest(size)
-    return Sample(pool.types, pool.sentences, pool.positions, counts, size)
+    pool = _smallest(np.concatenate([pool, *fresh]), size)
+    return Sample(*(pool[name].copy() for name in OCCURRENCE.names[1:]), counts, size)
 
 
-@dataclass(frozen=True)
-class _Pool:
-    """Occurrences that may still be chosen, one array for each of their properties."""
-
-    keys: np.ndarray
-    types: np.ndarray
-    sentences: np.ndarray
-    positions: np.ndarray
-
-    KINDS = (np.uint64, np.int32, np.int64, np.int32)
-
-    def __len__(self) -> int:
-        return len(self.keys)
-
-    def arrays(self) -> tuple[np.ndarray, ...]:
-        return self.keys, self.types, self.sentences, self.positions
-
-    @classmethod
-    def join(cls, pools: Sequence["_Pool"]) -> "_Pool":
-        parts = zip(*(pool.arrays() for pool in pools), strict=True)
-        empty = ([np.zeros(0)] for _ in cls.KINDS)
-        arrays = map(np.concatenate, parts if pools else empty)
-        return cls(*(a.astype(kind) for a, kind in zip(arrays, cls.KINDS, strict=True)))
-
-    def only(self, chosen: np.ndarray) -> "_Pool":
-        return _Pool(*(array[chosen] for array in self.arrays()))
-
-    def smallest(self, size: int) -> "_Pool":
-        """Those with the ``size`` smallest keys of each type, sorted by type and key."""
-        order = np.lexsort((self.keys, self.types))
-        return self.only(order[_rank(self.types[order]) < size])
+def _smallest(pool: np.ndarray, size: int) -> np.ndarray:
+    """The occurrences with the ``size`` smallest keys of each type, sorted by type and key."""
+    pool = pool[np.lexsort((pool["key"], pool["type"]))]
+    return pool[_rank(pool["type"]) < size]
 
 
 def _fitting(counts: np.ndarray, size: int, most: int) -> int:
     """The largest number up to ``size`` with ``sum(min(counts, number)) <= most``."""
-    low, high = 0, size
-    while low < high:
-        middle = (low + high + 1) // 2
-        if np.minimum(counts, middle).sum() <= most:
-            low = middle
-        else:
-            high = middle - 1
-    return low
+    return bisect_right(
+        range(1, size + 1), most, key=lambda number: np.minimum(counts, number).sum()
+    )
 
 
 def _rank(ordered: np.ndarray) -> np.ndarray:

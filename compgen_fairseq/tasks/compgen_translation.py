@@ -166,23 +166,6 @@ class CompgenTranslationTask(prototype_hook.PrototypeStages, TranslationTask):
             dataset = self.dataset(self.cfg.train_subset)
             model.assign_classes(*FINDERS[kind](dataset, dictionaries, codes))
 
-    def train_step(
-        self,
-        sample: dict[str, Any],
-        model: FairseqModel,
-        criterion: FairseqCriterion,
-        optimizer: Any,
-        update_num: int,
-        ignore_grad: bool = False,
-    ) -> tuple[Tensor, Any, dict[str, Any]]:
-        """Do fairseq's train step on a sample that says whether it is a dummy.
-
-        A worker that has run out of batches repeats its first one with ``ignore_grad``; the
-        criterion reads ``sample["ignore_grad"]`` to keep it out of every running statistic.
-        """
-        sample["ignore_grad"] = ignore_grad
-        return super().train_step(sample, model, criterion, optimizer, update_num, ignore_grad)
-
     def valid_step(
         self, sample: dict[str, Any], model: FairseqModel, criterion: FairseqCriterion
     ) -> tuple[Tensor, Any, dict[str, Any]]:

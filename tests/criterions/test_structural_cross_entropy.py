@@ -138,7 +138,7 @@ def test_the_usage_of_codes_by_hand():
     values = list(code_usage(StructuralOutputs(source, target)))
     logged: dict = {}
     reduction = Reduction(values, torch.tensor(3), dummy=False, distributed=False)
-    assert reduction.gradient_loss(values) == reduction.logged_loss(values, logged) == 0
+    assert reduction.gradient_loss() == reduction.logged_loss(logged) == 0
     found = {name: logged[f"sum_{name}"] / logged[f"num_{name}"] for name in USAGE}
     assert found == {
         "codes_used_source": 2,

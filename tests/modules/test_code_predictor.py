@@ -86,6 +86,17 @@ def test_the_output_layer_is_the_codebook_with_a_bias():
     assert codebook.grad.abs().sum() > 0
 
 
+@pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16])
+def test_under_autocast_a_position_that_sees_nothing_harms_no_other(dtype):
+    """Padding on the left under a causal mask: ``--amp`` computes scores in half precision."""
+    made, (codebook, x) = predictor(), codebook_and_vectors()
+    with torch.autocast("cpu", dtype):
+        mask = causal_mask(5, x) + padding_mask(KEEP, x.dtype)
+        logits = made(x, mask, KEEP, codebook)
+    alone = made(x, causal_mask(5, x) + padding_mask(KEEP, x.dtype), KEEP, codebook)
+    torch.testing.assert_close(logits, alone, rtol=0, atol=0.1)
+
+
 def test_masks_hide_what_they_should():
     like = torch.zeros(1)
     hidden = (padding_mask(KEEP, torch.float32) + causal_mask(5, like)) < -1e30

@@ -17,6 +17,10 @@ def test_zeroes_a_share_p_and_keeps_the_mean(p):
     assert float(y.mean()) == pytest.approx(1.0, abs=0.01)
 
 
+def test_a_rate_of_nearly_1_drops_nearly_all():
+    assert apply_dropout(torch.ones(1000), 1 - 1e-6, training=True).count_nonzero() < 10
+
+
 def test_neighbours_are_independent():
     torch.manual_seed(2)
     kept = (apply_dropout(torch.ones(400_000), 0.3, training=True) > 0).double() - 0.7

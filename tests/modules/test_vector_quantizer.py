@@ -130,12 +130,22 @@ def test_the_codebook_stays_float32_in_a_half_precision_model(dtype):
     assert found.vectors.dtype == dtype
 
 
-def test_autocast_leaves_the_logits_in_float32():
-    x = torch.randn(4, 8)
-    codes = torch.randn(3, 8)
-    with torch.autocast("cpu", torch.bfloat16):
-        logits = code_logits(x, codes)
-    assert torch.equal(logits, code_logits(x, codes))
+def test_autocast_leaves_the_logits_and_the_moving_average_in_float32():
+    x, codes = torch.randn(4, 6, 8), torch.randn(3, 8)
+    found = []
+    for on in (True, False):
+        made = quantizer(codes, ema_decay=0.5)
+        with torch.autocast("cpu", torch.bfloat16, enabled=on):
+            logits = code_logits(x, codes)
+            made.update_ema(x, logits.argmax(-1), torch.ones(4, 6, dtype=torch.bool))
+        found.append((logits, made.ema_offset))
+    assert all(map(torch.equal, *found))
+
+
+def test_embeddings_that_are_no_numbers_have_a_code():
+    """So that fairseq can say of the loss that it is none."""
+    found = quantize(quantizer(), torch.full((1, 2, 2), torch.nan))
+    assert found.codes.lt(3).all() and found.logits.isnan().all()
 
 
 @pytest.mark.parametrize(
