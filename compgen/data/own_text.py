@@ -27,6 +27,7 @@ ABOUT = """Prepare parallel text of your own as a fairseq data folder.
   prepare/bitext.sh DEST --train a.en a.de b.en b.de --valid 500 --test 1000
   prepare/bitext.sh DEST --train pairs.tsv --languages en de
   prepare/bitext.sh DEST --from FOLDER --languages en de    # train.en, train.de, valid.en, ...
+  prepare/bitext.sh DEST --from FOLDER --languages en de --valid 500    # no valid.en, valid.de
 
 Each of --train, --valid and --test takes files in pairs, source before target, one sentence a line,
 or tables: NAME.tsv (source, tab, target) or NAME.jsonl (an object a line with a text by language,
@@ -68,7 +69,7 @@ def _parser() -> Parser:
     add = parser.add_argument
     add("--train", nargs="+", metavar="FILE", help="the training files")
     for part in ("valid", "test"):
-        text = f"the files of {part}, or how many pairs of training (default: 1000)"
+        text = f"the files of {part}, or how many pairs of training (default: 1000, or FOLDER's)"
         add(f"--{part}", nargs="+", metavar="FILE", help=text)
     text = "of source and target (default: as the files' names end); tables need them"
     add("--languages", nargs=2, metavar=("SOURCE", "TARGET"), help=text)
@@ -117,12 +118,11 @@ def _inputs(
     if bool(args.folder) == bool(args.train):
         raise ValueError("say --train FILE..., or --from FOLDER, and not both.")
     if args.folder:
-        if args.valid or args.test or not args.languages:
-            raise ValueError(
-                "--from FOLDER needs --languages SOURCE TARGET, and no --valid or --test."
-            )
+        if not args.languages:
+            raise ValueError("--from FOLDER needs --languages SOURCE TARGET.")
         languages = args.languages
-        given = {p: [str(args.folder / f"{p}.{side}") for side in languages] for p in PARTS}
+        there = {p: [str(args.folder / f"{p}.{side}") for side in languages] for p in PARTS}
+        given = {p: getattr(args, p) or there[p] for p in PARTS}
     else:
         languages = args.languages or _languages_of(args.train)
         given = {p: getattr(args, p) or ["1000"] for p in PARTS}

@@ -88,7 +88,7 @@ def read_lexicon(path: Path | str) -> Lexicon:
     is an *empty* alternative, which is found at every position.
 
     Raises:
-        ValueError: if the file cannot be read or a line has not these two parts.
+        ValueError: if the file cannot be read, is empty, or a line has not these two parts.
     """
     lexicon = {}
     for number, line in enumerate(read_lines(path), 1):
@@ -96,6 +96,8 @@ def read_lexicon(path: Path | str) -> Lexicon:
         if not tab or not atom:
             raise ValueError(f"{path}, line {number}: not an atom, a tab and its translations")
         lexicon[atom] = () if entry == "/" else tuple(entry.split("/"))
+    if not lexicon:
+        raise ValueError(f"{path}: it has no atoms")
     return lexicon
 
 

@@ -190,9 +190,10 @@ def compare_bleu(
         )
     if seed < 1:
         raise ValueError(f"the seed must be at least 1, not {seed}")
+    texts = plain_text(a, options), plain_text(b, options)
     with _sacrebleu_seed(seed):
         paired = PairedTest(
-            [("a", plain_text(a, options)), ("b", plain_text(b, options))],
+            list(zip("ab", texts, strict=True)),
             {options.score: options.metric()},
             [plain_text(references, options)],
             test_type=test,
@@ -207,7 +208,8 @@ def compare_bleu(
         b=float(second.score),
         a_interval=None if first.ci is None else float(first.ci),
         b_interval=None if second.ci is None else float(second.ci),
-        p_value=float(second.p_value),
+        # sacreBLEU counts resamples that differ by more, of which equal systems have none
+        p_value=1.0 if texts[0] == texts[1] else float(second.p_value),
         signature=f"{options.describe()}|n:{len(references)}|{signatures[name]}",
     )
 

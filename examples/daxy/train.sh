@@ -16,7 +16,7 @@ common=(
     --best-checkpoint-metric bleu --maximize-best-checkpoint-metric
 )
 case "${METHOD:=syntactic}" in
-    syntactic | syntactic-classes) # unscaled, seed 1 learns nothing (README)
+    syntactic | syntactic-classes) # unscaled, seed 1 learns nothing
         train_recurrent --scaled-attention "${common[@]}"
         ;;
     lstm) train_recurrent "${common[@]}" ;;

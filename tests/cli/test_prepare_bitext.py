@@ -14,8 +14,8 @@ def test_own_text_becomes_a_data_folder(tmp_path):
             text = (EXAMPLE / f"{part}.{language}").read_text()
             (own / f"{part}.{language}").write_text(text)
     files = {part: [own / f"{part}.{side}" for side in ("en", "de")] for part in ("train", "test")}
-    command = [dest, "--train", *files["train"], "--valid", 8, "--test", *files["test"]]
-    command += ["--bpe-merges", 0, "--lowercase", "--joined-dictionary"]
+    more = ["--valid", 8, "--bpe-merges", 0, "--lowercase", "--joined-dictionary"]
+    command = [dest, "--train", *files["train"], "--test", *files["test"], *more]
     done = bitext(*command)
     assert done.returncode == 0, done.stderr
     assert "52 train, 8 valid, 20 test pairs" in done.stdout
@@ -23,6 +23,8 @@ def test_own_text_becomes_a_data_folder(tmp_path):
     lines = (dest / "raw" / "test.de").read_text().splitlines()
     assert lines[0] == "das faule pferd mag das stille kind heute ."
     assert "is already prepared" in bitext(*command).stdout
+    folder = bitext(dest, "--from", own, "--languages", "en", "de", *more)
+    assert "is already prepared" in folder.stdout
     files["test"][0].write_text(files["test"][0].read_text().replace("horse", "dog"))
     done = bitext(*command)
     assert done.returncode == 1 and "was prepared before its inputs changed" in done.stderr

@@ -126,6 +126,9 @@ def test_lexicon(tmp_path):
         cter.read_lexicon(path)
     with pytest.raises(ValueError, match="nowhere: No such file"):
         cter.read_lexicon(tmp_path / "nowhere")
+    path.write_text("")
+    with pytest.raises(ValueError, match="lexicon: it has no atoms"):
+        cter.read_lexicon(path)
 
 
 @pytest.mark.parametrize(

@@ -112,6 +112,12 @@ def test_bleu_is_compared_as_sacrebleu_does(systems, test, tmp_path):
     assert found.signature.startswith("detok:none|n:80|nrefs:1|")
 
 
+@pytest.mark.parametrize("test", ["bs", "ar"])
+def test_equal_outputs_are_not_told_apart(test, systems):
+    same, references = systems["a"], systems["ref"]
+    assert compare_bleu(same, same, references, BleuOptions(), test, resamples=20).p_value == 1
+
+
 def test_the_seed_of_the_environment_stays(systems, monkeypatch):
     monkeypatch.setenv("SACREBLEU_SEED", "99")
     args = (systems["a"], systems["b"], systems["ref"], BleuOptions())
