@@ -19,8 +19,7 @@ CHUNK = 4096  # sentences
 SLACK = 2**22  # occurrences that are gathered before the surplus is thrown out
 
 #: an occurrence that may still be chosen
-OCCURRENCE = np.dtype("u8, i4, i8, i4")
-OCCURRENCE.names = ("key", "type", "sentence", "position")
+OCCURRENCE = np.dtype([("key", "u8"), ("type", "i4"), ("sentence", "i8"), ("position", "i4")])
 
 
 @dataclass(frozen=True)
@@ -128,8 +127,9 @@ def choose(
         found = _mix(np.repeat(chunk_keys, lengths) ^ _mix(positions.astype(np.uint64)))
         wanted = found < limits[tokens]
         fresh.append(np.empty(np.count_nonzero(wanted), OCCURRENCE))
-        columns = found, tokens, np.repeat(chunk, lengths), positions
-        for name, column in zip(OCCURRENCE.names, columns, strict=True):
+        sentences = np.repeat(chunk, lengths)
+        columns = {"key": found, "type": tokens, "sentence": sentences, "position": positions}
+        for name, column in columns.items():
             fresh[-1][name] = column[wanted]
         if len(pool) + sum(map(len, fresh)) > 2 * kept + SLACK:
             pool, fresh = _smallest(np.concatenate([pool, *fresh]), size), []
@@ -139,7 +139,8 @@ def choose(
             last[pool["type"]] = pool["key"]  # of several keys for one type the last stays
             limits[full] = last[full]
     pool = _smallest(np.concatenate([pool, *fresh]), size)
-    return Sample(*(pool[name].copy() for name in OCCURRENCE.names[1:]), counts, size)
+    types, sentences, positions = (pool[name].copy() for name in ("type", "sentence", "position"))
+    return Sample(types, sentences, positions, counts, size)
 
 
 def _smallest(pool: np.ndarray, size: int) -> np.ndarray:
