@@ -34,6 +34,8 @@ setup-dev: $(VENV)/.installed-dev
 # pip builds against them; otherwise it would download a second PyTorch, with CUDA, for the build.
 $(VENV)/.installed: setup.py constraints.txt
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "setup: Python 3.11 or newer is needed, $(PYTHON) is " + sys.version.split()[0])'
+	command -v $${CXX:-c++} >/dev/null || { echo "setup: there is no C++ compiler, $${CXX:-c++}, to build fairseq with" >&2; exit 1; }
+	$(PYTHON) -c 'import os, sys, sysconfig; header = sysconfig.get_path("include") + "/Python.h"; sys.exit(not os.path.exists(header) and f"setup: fairseq is built with the headers of Python, and there is no {header}; on Debian: apt install python3-dev")'
 	echo "setup 1/4: a virtual environment in $(VENV)"
 	$(PYTHON) -m venv $(VENV)
 	echo "setup 2/4: $(TORCH) and what building needs"
