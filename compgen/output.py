@@ -32,8 +32,12 @@ def write(path: Path | str, text: str | Iterable[str]) -> None:
     write_files({path: text})
 
 
-def write_files(texts: Mapping[Path | str, str | Iterable[str]]) -> None:
+def write_files(texts: Mapping[Any, str | Iterable[str]]) -> None:
     """Write text files under other names, then rename them: if one cannot be written, none is.
+
+    Args:
+        texts: the text of each path; under None or "", of a flag that was not given, none is
+            written.
 
     Raises:
         ValueError: if one cannot be written.
@@ -42,6 +46,8 @@ def write_files(texts: Mapping[Path | str, str | Iterable[str]]) -> None:
     try:
         with contextlib.ExitStack() as stack:
             for path, text in texts.items():
+                if not path:
+                    continue
                 if Path(path).is_dir():
                     raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR))
                 partial = stack.enter_context(replacing(Path(path)))

@@ -35,12 +35,14 @@ def main(argv: list[str] | None = None) -> int:
     args = _parser().parse_args(argv)
     if args.why and not args.per_line:
         raise ValueError("--why is a column of --per-line FILE; say that, too")
+    if args.check and (args.log or args.source or args.hypothesis or args.against or args.strict):
+        raise ValueError("--check looks at --lexicon and --compound alone: say nothing to score")
     lexicon = _file(args, "--lexicon")
     if args.check:
         return _check(args, lexicon)
     score, table, rows = (_against if args.against else _score)(args, lexicon)
     texts = {args.per_line: rows, args.json_out: f"{json.dumps(score)}\n"}
-    write_files({path: text for path, text in texts.items() if path})
+    write_files(texts)
     print(*([json.dumps(score)] if args.json else [table, score["signature"]]), sep="\n")
     return 0
 

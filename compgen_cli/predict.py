@@ -51,7 +51,7 @@ def main(argv: list[str] | None = None) -> int:
     scored = score(found, args.subset, args.label)
     rows = (f"{label}\t{answer}\n" for label, answer in zip(*found, strict=True))
     texts = {args.out: "".join(rows), args.json_out: f"{json.dumps(scored)}\n"}
-    write_files({path: text for path, text in texts.items() if path})
+    write_files(texts)
     print(json.dumps(scored) if args.json else "\n".join(_lines(scored)))
     return 0
 

@@ -57,7 +57,7 @@ def main(argv: list[str] | None = None) -> int:
     compared = compare(found, args.baseline)
     drawn = curves(found)
     found_pictures = pictures.find(map(Path, args.runs), map(Path, args.figures))
-    text = page = None
+    text = page = ""
     if args.html:
         from compgen.reporting.html import html
 
@@ -69,11 +69,10 @@ def main(argv: list[str] | None = None) -> int:
         beside = Path(args.html) if args.html else None
         folder = Path(args.out).parent if args.out else Path()
         text = markdown(found, compared, drawn, found_pictures, beside, folder)
-    texts = {args.html: page, args.out: text}
-    write_files({path: made for path, made in texts.items() if path and made is not None})
-    if page is not None:
+    write_files({args.html: page, args.out: text})
+    if page:
         print(f"compgen-report: {args.html} holds everything", file=sys.stderr)
-    if text is not None and not args.out:
+    if not args.out:
         print(text, end="")
     return 0
 

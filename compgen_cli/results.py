@@ -56,7 +56,7 @@ def _tables(args: argparse.Namespace) -> None:
             raise ValueError(f"{args.readme} has no lines <!-- results --> and <!-- end -->")
         before, begin, end, after = parts
         texts[args.readme] = before + begin + headlines(args.folder) + end + after
-    write_files({path: text for path, text in texts.items() if path})
+    write_files(texts)
     if not args.out:
         print(texts[args.out], end="")
 
