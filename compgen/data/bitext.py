@@ -226,14 +226,13 @@ def learn_codes(texts: Sequence[Path], merges: int, codes: Path) -> None:
     """Learn BPE on several texts together and write subword-nmt's codes.
 
     Raises:
-        ValueError: if the texts have no word of two letters. (It does not name them: they are
-            a preparation's own, and gone when it is read.)
+        ValueError: if the texts have no word of two letters.
     """
     words: Counter[str] = Counter()
     for text in texts:
         for line in stream_lines(text, f"words of {text.name}"):
             words.update(line.split())
-    if not any(len(word) > 1 for word in words):
+    if not any(len(word) > 1 for word in words):  # the texts are a preparation's own, soon gone
         raise ValueError("the training text has no word of two letters to learn BPE from.")
     learn_bpe.tqdm = partial(tqdm, desc="merges", disable=None)  # its own bar fills up logs
     with open(codes, "w", encoding="utf-8", newline="\n") as file:

@@ -121,11 +121,11 @@ def _inputs(
         if not args.languages:
             raise ValueError("--from FOLDER needs --languages SOURCE TARGET.")
         languages = args.languages
-        there = {p: [str(args.folder / f"{p}.{side}") for side in languages] for p in PARTS}
-        given = {p: getattr(args, p) or there[p] for p in PARTS}
+        default = {p: [str(args.folder / f"{p}.{side}") for side in languages] for p in PARTS}
     else:
         languages = args.languages or _languages_of(args.train)
-        given = {p: getattr(args, p) or ["1000"] for p in PARTS}
+        default = {p: ["1000"] for p in PARTS}
+    given = {p: getattr(args, p) or default[p] for p in PARTS}
     if len(set(languages)) < 2 or not all(n.replace("_", "").isalnum() for n in languages):
         raise ValueError(f"{' and '.join(languages)} are not two languages; say --languages.")
     files: dict[str, list[Path]] = {}

@@ -111,18 +111,19 @@ def compute_terms(
     """
     values: list[WeightedTerm] = []
 
-    def add(name: str, weight: float, term: Callable[..., terms.Term], *args: Any) -> None:
+    def add(
+        name: str, weight: float, term: Callable[..., terms.Term], *args: Any, function: Any = None
+    ) -> None:
         if weight:
-            values.append(WeightedTerm(name, weight, *term(*args)))
+            values.append(WeightedTerm(name, weight, *term(*args), function))
 
     for name, side in (("source", outputs.source), ("target", outputs.target)):
         prefix = "encoder" if name == "source" else "decoder"
         if side.prior is not None and side.predicted is not None:
             mmi, pair = weights.mmi_cross_entropy, (side.predicted, side.prior)
             add(f"mmi_cross_entropy_{name}", mmi, terms.mmi_cross_entropy, *pair)
-            if weights.mmi_entropy:
-                mean = (*terms.mean_posterior(side), terms.entropy)
-                values.append(WeightedTerm(f"mmi_entropy_{name}", -weights.mmi_entropy, *mean))
+            entropy, mean = -weights.mmi_entropy, terms.mean_posterior
+            add(f"mmi_entropy_{name}", entropy, mean, side, function=terms.entropy)
         for what, term, *stream in (
             ("commitment", terms.commitment),
             ("code_prediction", terms.code_prediction, srl),

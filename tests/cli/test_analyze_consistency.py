@@ -93,5 +93,5 @@ def test_what_cannot_be_done_is_one_sentence(plain, tiny_data, tmp_path):
         (["--versus", plain, "--label", "a", "a"], "--label: name each of 2 models"),
     ):
         words = [plain, tiny_data, "--cpu", "--out", tmp_path / "out", *flags]
-        assert reason in refusal("compgen-analyze consistency", *words)
+        assert reason in refusal("compgen-analyze consistency", *words, bars=True)
         assert not (tmp_path / "out").exists(), "something half-done is left"

@@ -86,5 +86,5 @@ def test_what_cannot_be_done_is_one_sentence(plain, tiny_data, with_prototypes, 
         (["show", plain, data], "has no prototypes yet"),
         (["show", with_prototypes, other], "a dictionary of other words"),
     ):
-        assert reason in refusal("compgen-prototypes", *command)
+        assert reason in refusal("compgen-prototypes", *command, bars=True)
     assert [p.name for p in tmp_path.iterdir()] == ["data-bin"], "something half-written is left"

@@ -51,12 +51,14 @@ def call(command: str, words: Sequence[str], stdin: bytes = b"") -> Outcome:
         return Outcome(status or 0, out.getvalue(), err.getvalue())
 
 
-def refusal(command: str, *words: object) -> str:
+def refusal(command: str, *words: object, bars: bool = False) -> str:
     """The sentence with which ``compgen-score`` or ``compgen-analyze errors`` refuses its words;
-    it says nothing else, but for progress bars."""
+    it says nothing else, but for the progress bars of what it began."""
     name, *kind = command.split()
     said = call(name, [*kind, *map(str, words)])
-    lines = [line for line in said.err.splitlines() if line and "%|" not in line]
+    lines = said.err.splitlines()
+    if bars:
+        lines = [line for line in lines if line and "%|" not in line]
     assert (said.status, said.out, lines) == (1, "", [said.last_line]), words
     assert said.last_line.startswith(f"{command}: "), said.last_line
     return said.last_line
