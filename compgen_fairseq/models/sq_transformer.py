@@ -83,8 +83,8 @@ class SQEncoder(FairseqEncoder):
                 masked = draw_positions(keep & src_tokens.ne(stack.eos))
                 context = torch.where(masked.unsqueeze(-1), quantized.mask_code.type_as(x), context)
                 stack.predict_codes(side, context, mask, masked, None)
-                # a batch of one-word sentences says nothing of H(Z)
-                side.marginal = masked & (keep.sum(1) > 2).any()
+                # one-word sentences say nothing of H(Z); the authors leave out batches of them
+                side.marginal = masked & (keep.sum(1, keepdim=True) > 2)
             elif stack.predictor is not None:
                 context = quantized.vectors if stack.mmi == "brown" else x
                 causal = causal_mask(x.size(1), x) + mask
