@@ -12,6 +12,8 @@ import random_batches
 import torch
 import torch.distributed as dist
 from fairseq.data import Dictionary, LanguagePairDataset, ListDataset
+from fairseq.dataclass.configs import FairseqConfig
+from omegaconf import OmegaConf
 
 from compgen_fairseq.prototypes.extract import Settings, collect_word, extract
 from compgen_fairseq.prototypes.kmeans import prototypes_of
@@ -105,7 +107,11 @@ def prototype_task(network, data, **options):
     cfg = SimpleNamespace(**vars(prototype_hook.PrototypeTaskConfig()) | options)
     cfg.data, cfg.train_subset = "data-bin", "train"
     return SimpleNamespace(
-        cfg=cfg, dataset=lambda subset: data, max_positions=lambda: network.max_positions()
+        cfg=cfg,
+        training_options=OmegaConf.structured(FairseqConfig()),
+        updates=0,
+        dataset=lambda subset: data,
+        max_positions=lambda: network.max_positions(),
     )
 
 
