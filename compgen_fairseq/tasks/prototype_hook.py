@@ -208,11 +208,13 @@ class Restart:
         table = next(iter(model.tables().values()))
         if not table.filled:
             return
-        if table.restarted < 0:
+        since = int(table.restarted)
+        if not 0 <= since <= update:  # never, or in the training of the model that is fine-tuned
             logger.info("prototypes: optimizer and learning rate start anew")
+            since = update
             table.restarted.fill_(update)
             optimizer.optimizer.state.clear()
-        self.rate = self.schedule.step_update(update - int(table.restarted))
+        self.rate = self.schedule.step_update(update - since)
 
     def log(self) -> None:
         """Report the learning rate of the last step instead of the one that counts on."""

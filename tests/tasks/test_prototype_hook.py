@@ -178,3 +178,14 @@ def test_a_table_of_another_dictionary_is_refused(tmp_path):
         prototype_hook.load_tables(str(path), Model("two-pass").tables())
     with pytest.raises(ValueError, match="no prototypes of the target side"):
         prototype_hook.load_tables(str(path), {"target": table})
+
+
+def test_the_restart_of_another_training_is_not_this_ones():
+    """A checkpoint that restarted before update 9 is fine-tuned: its updates count from 0 again."""
+    model, restart, fresh = Model(), prototype_hook.Restart(), SimpleNamespace(state={})
+    model.table.fill(torch.tensor([5]), torch.ones(1, 2, DIM), torch.tensor([2]))
+    model.table.restarted.fill_(9)
+    restart.schedule = SimpleNamespace(step_update=lambda update: update)
+    for update in range(3):
+        restart.before_step(SimpleNamespace(optimizer=fresh), model, update, None)
+        assert restart.rate == update
