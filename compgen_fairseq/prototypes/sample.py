@@ -114,8 +114,9 @@ def choose(
     Raises:
         ValueError: if ``least`` occurrences of each type are more than ``most``.
     """
-    size = _fitting(counts, size, most)
-    if size < min(least, counts.max(initial=0)):
+    largest = int(counts.max(initial=0))
+    size = _fitting(counts, min(size, largest), most)
+    if size < min(least, largest):
         raise ValueError(
             f"{least} states of each of {np.count_nonzero(counts):,} types are more than the "
             f"{most:,} that there is memory for"
