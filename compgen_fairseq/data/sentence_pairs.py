@@ -8,6 +8,7 @@ generator, and its mode without documents does not run; so a small data set stan
 """
 
 import itertools
+from array import array
 from collections.abc import Sequence
 from typing import Any
 
@@ -39,24 +40,25 @@ class Segments:
 
     def __init__(self, sentences: Sequence[Tensor], sizes: Sequence[int], limit: int) -> None:
         self._sentences = sentences
-        spans: list[tuple[int, int, int, int]] = []  # first and last sentence, offset, length
+        spans = array("q")  # of each segment: first and last sentence, offset, length
         begin = [0]
         first, total = 0, 0
-        for index, size in enumerate([*(int(size) - 1 for size in sizes), 0]):
+        for index, size in enumerate(itertools.chain(sizes, [1])):
+            size = int(size) - 1
             if total and (size == 0 or total + size > limit):
-                spans.append((first, index - 1, 0, total))
+                spans.extend((first, index - 1, 0, total))
                 total = 0
             if size == 0:
-                if len(spans) > begin[-1]:
-                    begin.append(len(spans))
+                if len(spans) > 4 * begin[-1]:
+                    begin.append(len(spans) // 4)
             elif size > limit:
                 cuts = np.linspace(0, size, -(-size // limit) + 1).astype(int).tolist()
-                pieces = itertools.pairwise(cuts)
-                spans += [(index, index, start, end - start) for start, end in pieces]
+                for start, end in itertools.pairwise(cuts):
+                    spans.extend((index, index, start, end - start))
             else:
                 first = first if total else index
                 total += size
-        self._spans = np.array(spans, dtype=np.int64).reshape(-1, 4)
+        self._spans = np.array(spans).reshape(-1, 4)
         self.begin = np.array(begin)
         self.document = np.repeat(np.arange(len(begin) - 1), np.diff(self.begin))
         self.lengths = self._spans[:, 3]

@@ -1,5 +1,6 @@
 """Pairs of segments: which follow each other, what is masked, what is drawn."""
 
+import tracemalloc
 from collections.abc import Sequence
 
 import numpy as np
@@ -63,6 +64,15 @@ def test_segments_are_whole_sentences_of_one_document() -> None:
     assert segments.begin.tolist() == [0, 2, 4, 5]
     assert segments.document.tolist() == [0, 0, 1, 1, 2]
     assert [segments.followed(i) for i in range(5)] == [True, False, True, False, False]
+
+
+def test_segments_of_a_large_text_fit_into_memory() -> None:
+    sizes = np.full(100_000, 40)
+    tracemalloc.start()
+    number = len(Segments([], sizes, 62))  # type: ignore[arg-type]
+    _, peak = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert number == 100_000 and peak < 100 * number, f"{peak / number:.0f} bytes a segment"
 
 
 DOCUMENTS = [(10, 10, 10, 10)] * 30
