@@ -119,12 +119,12 @@ def begin_epoch(task: Any, epoch: int, model: Any) -> None:
             logger.info("prototypes: stage 1 is over, the training set is run once")
             if len(utils.split_paths(cfg.data)) > 1:
                 logger.warning("prototypes: of several data folders only this epoch's is run")
-            fill_tables(task, model, cfg.train_subset, _settings(cfg, config))
+            fill_tables(task, model, cfg.train_subset, settings_of(cfg, config))
         else:
             _check_distributed(task.training_options)
             if cfg.prototype_stage1_epochs is not None:
                 if epoch == 1:
-                    _announce(cfg, _settings(cfg, config), tables)
+                    _announce(cfg, settings_of(cfg, config), tables)
                 _foresee(cfg.prototype_stage1_epochs, epoch, task.updates, task.training_options)
     for side, table in tables.items():
         if table.filled and table.vectors.size(1) != config.prototypes_per_token:
@@ -135,8 +135,8 @@ def begin_epoch(task: Any, epoch: int, model: Any) -> None:
     model.train_prototype_attention(all(table.filled for table in tables.values()))
 
 
-def _settings(cfg: Any, config: Any) -> Settings:
-    """How the task's and the model's options say to extract."""
+def settings_of(cfg: Any, config: Any) -> Settings:
+    """How the task's, or a command's, and the model's options say to extract."""
     return Settings(
         k=config.prototypes_per_token,
         min_count=config.prototype_min_count,
