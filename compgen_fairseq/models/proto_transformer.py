@@ -271,6 +271,11 @@ class ProtoTransformerModel(TransformerModel):
             if config.prototypes == "random":
                 frequent = np.array(dictionary.count) >= config.prototype_min_count
                 types = torch.from_numpy(np.flatnonzero(word_types(dictionary) & frequent))
+                if not len(types):
+                    raise ValueError(
+                        f"no word of the {name} dictionary has a count of "
+                        f"{config.prototype_min_count} in it; lower --prototype-min-count"
+                    )
                 with torch.random.fork_rng():
                     stack.prototypes.draw(types, config.prototypes_per_token)
         return know_dictionaries(model)
