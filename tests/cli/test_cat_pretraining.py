@@ -138,6 +138,16 @@ def test_the_sememes_of_words(run: Path, data: Path, capsys: pytest.CaptureFixtu
     assert all(code["code"] in {f"code {number}" for number in range(8)} for code in codes)
 
 
+def test_codes_beyond_the_sememes_have_numbers(
+    flags: list[object], data: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    more = ["--sememe-codes", 1410, "--max-update", 1, "--disable-validation"]
+    assert status("train", *flags, *more, "--save-dir", tmp_path) == 0
+    command = [str(tmp_path / "checkpoint_last.pt"), str(data), "the", "--subset", "train"]
+    assert sememes.main([*command, "--top", "1410"]) == 0
+    assert "  code 140" in capsys.readouterr().out
+
+
 def test_what_cannot_be_shown_is_one_sentence(run: Path, data: Path, tmp_path: Path) -> None:
     for words, reason in (
         ([data, "xylophone"], "'xylophone' does not occur in the subset valid"),
