@@ -18,6 +18,7 @@ from fairseq_commands import (
 from in_process import refusal
 from logs import logged
 from prepare_scripts import runner
+from recipes import script
 
 from compgen_cli import sememes
 
@@ -95,6 +96,16 @@ def test_the_plain_encoder_trains_and_validates(
     assert status("validate", data, *plugin, *path) == 0
     checkpoint = str(tmp_path / "checkpoint_last.pt")
     assert sememes.main([checkpoint, str(data), "the"]) == 1
+
+
+def test_the_recipe_of_an_ablation(data: Path, tmp_path: Path) -> None:
+    """On several GPUs PyTorch has to look for the parameters that only the mixed states need."""
+    small = ["--encoder-layers=1", "--encoder-embed-dim=16", "--batch-size=8", "--log-interval=1"]
+    log = script(
+        "cat/train.sh", data, tmp_path, *small, METHOD="no-sufficiency", SEED="2", UPDATES="2"
+    )
+    assert "num_updates 2" in log and "'best_checkpoint_metric': 'ppl_cont'" in log
+    assert "'find_unused_parameters': True" in log
 
 
 def test_two_workers_hold_the_same_model(flags: list[object], tmp_path: Path) -> None:
