@@ -126,7 +126,8 @@ class SentencePairDataset(FairseqDataset):
         ordinary = range(dictionary.nspecial, len(dictionary))
         self._ordinary = np.setdiff1d(ordinary, [self._mask])
         self._mask_prob, self._seed, self._word_ids = mask_prob, seed, word_ids
-        self._epoch = 1
+        # seen by workers that fetch batches, too: fairseq keeps them for all epochs
+        self._epoch = torch.ones(1, dtype=torch.long).share_memory_()
         # an upper bound: with another b, or shortened, a pair has fewer
         self.sizes = np.minimum(self._segments.lengths, self._limit) + self._limit + SPECIAL
 
@@ -143,7 +144,7 @@ class SentencePairDataset(FairseqDataset):
 
     def set_epoch(self, epoch: int) -> None:
         """Draw other pairs and masks."""
-        self._epoch = epoch
+        self._epoch.fill_(epoch)
 
     @property
     def can_reuse_epoch_itr_across_epochs(self) -> bool:
@@ -155,7 +156,7 @@ class SentencePairDataset(FairseqDataset):
         return order[np.argsort(self.sizes[order], kind="stable")]
 
     def __getitem__(self, index: int) -> dict[str, Any]:
-        draw = np.random.default_rng([self._seed, self._epoch, index])
+        draw = np.random.default_rng([self._seed, int(self._epoch), index])
         follows = self._segments.followed(index) and draw.random() < 0.5
         other = index + 1 if follows else self._elsewhere(index, draw)
         (a, a_words), (b, b_words) = (self._segments.read(i, self._words) for i in (index, other))
