@@ -119,7 +119,7 @@ def choose(
     if size < min(least, largest):
         raise ValueError(
             f"{least} states of each of {np.count_nonzero(counts):,} types are more than the "
-            f"{most:,} that there is memory for"
+            f"{most:,} that there is memory for; raise --prototype-memory or --prototype-min-count"
         )
     limits = np.where(counts > 0, np.uint64(2**64 - 1), np.uint64(0))
     pool, fresh, kept = np.zeros(0, OCCURRENCE), [], 0
