@@ -115,7 +115,7 @@ def add_prototypes(
         )
     table = PrototypeTable(len(dictionary), side.embed_dim, fingerprint(dictionary), cfg.dropout)
     stack.prototypes = table
-    with torch.random.fork_rng():
+    with torch.random.fork_rng(devices=[]):
         for layer in stack.layers.children():
             layer.prototype_attn = PrototypeAttention(
                 side.embed_dim,
@@ -276,7 +276,7 @@ class ProtoTransformerModel(TransformerModel):
                         f"no word of the {name} dictionary has a count of "
                         f"{config.prototype_min_count} in it; lower --prototype-min-count"
                     )
-                with torch.random.fork_rng():
+                with torch.random.fork_rng(devices=[]):
                     stack.prototypes.draw(types, config.prototypes_per_token)
         return know_dictionaries(model)
 

@@ -66,6 +66,13 @@ def test_stage_1_is_the_plain_transformer_bit_for_bit(variant, training):
     assert added and all(ours[name] is None for name in added)
 
 
+def test_the_model_is_built_without_the_gpus(monkeypatch):
+    """Of several, PyTorch would initialise every one to keep its random numbers, and warn."""
+    monkeypatch.setattr(torch.cuda, "device_count", lambda: 2)
+    monkeypatch.setattr(torch.cuda, "get_rng_state", lambda device: pytest.fail("a GPU is used"))
+    build(prototypes="random")
+
+
 def test_the_new_sublayers_are_the_only_parameters_added():
     """About 6 million at CoGnition's size, as section 4.3 says."""
     sizes = {"encoder_layers": 6, "encoder_embed_dim": 512, "decoder_layers": 1}
