@@ -85,10 +85,6 @@ def prototypes_of(
     return centres[np.unique(index.search(states, 1)[1])]
 
 
-def gpu_in_use() -> int | None:
-    """The number of the GPU that this process computes on, if faiss can use it."""
-    if _faiss().get_num_gpus() == 0:
-        return None
-    import torch
-
-    return torch.cuda.current_device()
+def gpu_of(device: Any) -> int | None:
+    """The number of the GPU that a model is on, if it is on one and faiss can use it."""
+    return device.index if _faiss().get_num_gpus() > 0 else None
