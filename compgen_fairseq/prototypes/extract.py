@@ -13,7 +13,7 @@ from fairseq.data import Dictionary
 from torch import Tensor
 
 from compgen_fairseq.progress import progress, rank_and_world
-from compgen_fairseq.prototypes.kmeans import gpu_of, prototypes_of
+from compgen_fairseq.prototypes.kmeans import gpu_of, gpu_resources, prototypes_of
 from compgen_fairseq.prototypes.sample import Sample, choose, survey
 from compgen_fairseq.prototypes.states import Store, collect, make_batches, share
 from compgen_fairseq.prototypes.vocabulary import word_types
@@ -129,6 +129,7 @@ def extract(
     collected = time.monotonic()
     gpu = gpu_of(next(model.parameters()).device)
     prototypes = {side: _cluster(stores.pop(side), side, settings, world, gpu) for side in sides}
+    gpu_resources.cache_clear()
     logger.info(
         "prototypes: %.1f s to choose states, %.1f s to compute them in %d batches, %.1f s for "
         "k-means on the %s",

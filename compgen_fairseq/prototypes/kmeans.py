@@ -20,8 +20,8 @@ def _faiss() -> Any:
 
 
 @functools.cache
-def _gpu_resources() -> Any:
-    """What faiss needs once per process: it sets memory of the GPU aside."""
+def gpu_resources() -> Any:
+    """What faiss needs: 1.5 GiB of the GPU's memory, until the cache is cleared."""
     return _faiss().StandardGpuResources()
 
 
@@ -50,7 +50,7 @@ def kmeans(
     clustering = faiss.Clustering(states.shape[1], k, parameters)
     index = faiss.IndexFlatL2(states.shape[1])
     if gpu is not None:
-        index = faiss.index_cpu_to_gpu(_gpu_resources(), gpu, index)
+        index = faiss.index_cpu_to_gpu(gpu_resources(), gpu, index)
     clustering.train(states, index)
     centres = faiss.vector_to_array(clustering.centroids).reshape(k, -1)
     return centres, float(index.search(states, 1)[0].sum())

@@ -4,8 +4,10 @@ import dataclasses
 import multiprocessing
 import socket
 import tracemalloc
+import weakref
 from types import SimpleNamespace
 
+import faiss
 import numpy as np
 import pytest
 import random_batches
@@ -16,7 +18,7 @@ from fairseq.dataclass.configs import FairseqConfig
 from omegaconf import OmegaConf
 
 from compgen_fairseq.prototypes.extract import Settings, collect_word, extract
-from compgen_fairseq.prototypes.kmeans import prototypes_of
+from compgen_fairseq.prototypes.kmeans import gpu_resources, prototypes_of
 from compgen_fairseq.tasks import prototype_hook
 
 SETTINGS = Settings(k=2, min_count=5, size=30, max_tokens=60)
@@ -124,6 +126,13 @@ def test_leaves_the_model_and_the_random_numbers_alone():
     assert torch.equal(torch.get_rng_state(), before[0])
     assert (np.random.get_state()[1] == before[1]).all()
     assert all(p.grad is None for p in network.parameters())
+
+
+def test_leaves_faiss_no_memory_of_the_gpu(monkeypatch):
+    monkeypatch.setattr(faiss, "StandardGpuResources", set, raising=False)
+    held = weakref.ref(gpu_resources())
+    extract(model(), corpus(), ["source"], SETTINGS)
+    assert held() is None
 
 
 def test_the_order_of_the_corpus_does_not_matter():
