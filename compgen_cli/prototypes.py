@@ -34,8 +34,7 @@ def extract(args: argparse.Namespace) -> None:
     from omegaconf import OmegaConf
 
     from compgen_fairseq.prototypes.checkpoint import load
-    from compgen_fairseq.prototypes.extract import Settings
-    from compgen_fairseq.tasks.prototype_hook import fill_tables
+    from compgen_fairseq.tasks.prototype_hook import fill_tables, settings_of
 
     output = new_file(args.output)
     if output.exists() and not args.force:
@@ -61,15 +60,7 @@ def extract(args: argparse.Namespace) -> None:
     if torch.cuda.is_available() and not args.cpu:
         model.cuda()
     task.load_dataset(args.subset)
-    settings = Settings(
-        k=config.prototypes_per_token,
-        min_count=config.prototype_min_count,
-        size=args.prototype_sample_size,
-        memory=args.prototype_memory,
-        max_tokens=args.prototype_max_tokens,
-        layer=config.prototype_layer,
-    )
-    fill_tables(task, model, args.subset, settings)
+    fill_tables(task, model, args.subset, settings_of(args, config))
     if state.get("last_optimizer_state") is None:
         logger.warning(
             "%s has no optimizer's state by parameter: a training that goes on from %s begins with "

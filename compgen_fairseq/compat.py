@@ -150,7 +150,9 @@ def tell_dummy_batches(
 
 @around(Trainer, "begin_epoch")
 def record_the_epoch(begin_epoch: Callable[..., Any], trainer: Trainer, epoch: int) -> None:
-    """Let every training, of whatever task, keep ``RUN.json`` beside its checkpoints."""
+    """Let every training, of whatever task, keep ``RUN.json`` beside its checkpoints, and its
+    task know all options, of which the model has some."""
+    trainer.task.training_options = trainer.cfg
     begin_epoch(trainer, epoch)
     _record(trainer)
 

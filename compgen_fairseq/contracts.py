@@ -27,7 +27,6 @@ class TakesClasses(Protocol):
 class HasPrototypes(Protocol):
     """A model whose tables of prototypes are filled between two epochs: Proto-Transformer."""
 
-    cfg: Any
     prototype_config: Any
 
     def tables(self) -> Mapping[str, PrototypeTable]:

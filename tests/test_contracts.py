@@ -16,7 +16,6 @@ def test_models_with_classes() -> None:
 
 def test_models_with_prototypes() -> None:
     model = ProtoTransformerModel.__new__(ProtoTransformerModel)
-    for name in ("cfg", "prototype_config"):
-        assert not isinstance(model, HasPrototypes)
-        model.__dict__[name] = None
+    assert not isinstance(model, HasPrototypes)
+    model.prototype_config = None
     assert isinstance(model, HasPrototypes)

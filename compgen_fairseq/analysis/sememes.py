@@ -124,7 +124,9 @@ def describe(args: argparse.Namespace) -> list[dict[str, Any]]:
             raise ValueError(f"{word!r} does not occur in the subset {args.subset} of {args.data}")
     last = number == layers  # its codes are sememes
     codes = len(model.encoder.layers[number - 1].composition.codebook)
-    names = task.sememes if last else [f"code {code}" for code in range(codes)]
+    names = [f"code {code}" for code in range(codes)]
+    if last:
+        names[: len(task.sememes)] = task.sememes
     return [
         summarize(word, found, names, task.annotations.of(word) if last else (), args.top)
         for word, found in weights.items()

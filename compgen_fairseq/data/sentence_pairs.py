@@ -8,6 +8,7 @@ generator, and its mode without documents does not run; so a small data set stan
 """
 
 import itertools
+from array import array
 from collections.abc import Sequence
 from typing import Any
 
@@ -39,24 +40,25 @@ class Segments:
 
     def __init__(self, sentences: Sequence[Tensor], sizes: Sequence[int], limit: int) -> None:
         self._sentences = sentences
-        spans: list[tuple[int, int, int, int]] = []  # first and last sentence, offset, length
+        spans = array("q")  # of each segment: first and last sentence, offset, length
         begin = [0]
         first, total = 0, 0
-        for index, size in enumerate([*(int(size) - 1 for size in sizes), 0]):
+        for index, size in enumerate(itertools.chain(sizes, [1])):
+            size = int(size) - 1
             if total and (size == 0 or total + size > limit):
-                spans.append((first, index - 1, 0, total))
+                spans.extend((first, index - 1, 0, total))
                 total = 0
             if size == 0:
-                if len(spans) > begin[-1]:
-                    begin.append(len(spans))
+                if len(spans) > 4 * begin[-1]:
+                    begin.append(len(spans) // 4)
             elif size > limit:
                 cuts = np.linspace(0, size, -(-size // limit) + 1).astype(int).tolist()
-                pieces = itertools.pairwise(cuts)
-                spans += [(index, index, start, end - start) for start, end in pieces]
+                for start, end in itertools.pairwise(cuts):
+                    spans.extend((index, index, start, end - start))
             else:
                 first = first if total else index
                 total += size
-        self._spans = np.array(spans, dtype=np.int64).reshape(-1, 4)
+        self._spans = np.array(spans).reshape(-1, 4)
         self.begin = np.array(begin)
         self.document = np.repeat(np.arange(len(begin) - 1), np.diff(self.begin))
         self.lengths = self._spans[:, 3]
@@ -124,7 +126,8 @@ class SentencePairDataset(FairseqDataset):
         ordinary = range(dictionary.nspecial, len(dictionary))
         self._ordinary = np.setdiff1d(ordinary, [self._mask])
         self._mask_prob, self._seed, self._word_ids = mask_prob, seed, word_ids
-        self._epoch = 1
+        # seen by workers that fetch batches, too: fairseq keeps them for all epochs
+        self._epoch = torch.ones(1, dtype=torch.long).share_memory_()
         # an upper bound: with another b, or shortened, a pair has fewer
         self.sizes = np.minimum(self._segments.lengths, self._limit) + self._limit + SPECIAL
 
@@ -141,7 +144,7 @@ class SentencePairDataset(FairseqDataset):
 
     def set_epoch(self, epoch: int) -> None:
         """Draw other pairs and masks."""
-        self._epoch = epoch
+        self._epoch.fill_(epoch)
 
     @property
     def can_reuse_epoch_itr_across_epochs(self) -> bool:
@@ -153,7 +156,7 @@ class SentencePairDataset(FairseqDataset):
         return order[np.argsort(self.sizes[order], kind="stable")]
 
     def __getitem__(self, index: int) -> dict[str, Any]:
-        draw = np.random.default_rng([self._seed, self._epoch, index])
+        draw = np.random.default_rng([self._seed, int(self._epoch), index])
         follows = self._segments.followed(index) and draw.random() < 0.5
         other = index + 1 if follows else self._elsewhere(index, draw)
         (a, a_words), (b, b_words) = (self._segments.read(i, self._words) for i in (index, other))

@@ -195,10 +195,13 @@ class CATModel(BaseFairseqModel):
                 f"--encoder-embed-dim {chosen.encoder_embed_dim} is not a multiple of"
                 f" --encoder-attention-heads {chosen.encoder_attention_heads}"
             )
-        sememes = chosen.sememe_codes or len(getattr(task, "sememes", ()))
-        if not sememes and chosen.composition == "codebook":
+        known = len(getattr(task, "sememes", ()))
+        sememes = chosen.sememe_codes or known
+        if chosen.composition == "codebook" and sememes < max(known, 1):
             raise ValueError(
-                "this task has no sememes: give --sememe-codes, the number of lines in the"
+                f"--sememe-codes {sememes} is less than the data's {known} sememes"
+                if known
+                else "this task has no sememes: give --sememe-codes, the number of lines in the"
                 " sememes.txt of the data that the model was pre-trained on"
             )
         return know_dictionaries(cls(chosen, CATEncoder(chosen, task.source_dictionary, sememes)))

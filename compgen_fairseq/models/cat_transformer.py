@@ -19,6 +19,7 @@ from fairseq.models.transformer import (
     base_architecture,
 )
 from fairseq.models.transformer.transformer_legacy import transformer_iwslt_de_en
+from omegaconf import OmegaConf
 from torch import Tensor
 
 from compgen.ranges import Range, check, ranges
@@ -134,6 +135,8 @@ class CATTransformerModel(TransformerModel):
     @classmethod
     def build_model(cls, args: Namespace, task: Any) -> "CATTransformerModel":
         """Build the model for a task with two dictionaries."""
+        if OmegaConf.is_config(args):  # fairseq takes CAT's own options from a namespace alone
+            args = Namespace(**args)
         return know_dictionaries(super().build_model(args, task))
 
     @classmethod

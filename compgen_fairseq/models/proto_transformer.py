@@ -115,7 +115,7 @@ def add_prototypes(
         )
     table = PrototypeTable(len(dictionary), side.embed_dim, fingerprint(dictionary), cfg.dropout)
     stack.prototypes = table
-    with torch.random.fork_rng():
+    with torch.random.fork_rng(devices=[]):
         for layer in stack.layers.children():
             layer.prototype_attn = PrototypeAttention(
                 side.embed_dim,
@@ -271,7 +271,12 @@ class ProtoTransformerModel(TransformerModel):
             if config.prototypes == "random":
                 frequent = np.array(dictionary.count) >= config.prototype_min_count
                 types = torch.from_numpy(np.flatnonzero(word_types(dictionary) & frequent))
-                with torch.random.fork_rng():
+                if not len(types):
+                    raise ValueError(
+                        f"no word of the {name} dictionary has a count of "
+                        f"{config.prototype_min_count} in it; lower --prototype-min-count"
+                    )
+                with torch.random.fork_rng(devices=[]):
                     stack.prototypes.draw(types, config.prototypes_per_token)
         return know_dictionaries(model)
 

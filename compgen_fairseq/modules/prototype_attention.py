@@ -115,15 +115,8 @@ class PrototypeTable(nn.Module):
                     setattr(self, name, own.new_empty(loaded[name].shape))
         super()._load_from_state_dict(state_dict, prefix, *args, **kwargs)
 
-    def _refuse(
-        self, vectors: Tensor, slots: Tensor, fingerprint: Tensor, **_: Tensor
-    ) -> str | None:
+    def _refuse(self, vectors: Tensor, fingerprint: Tensor, **_: Tensor) -> str | None:
         """What speaks against loading these prototypes."""
-        if len(slots) != len(self.slots):
-            return (
-                f"the prototypes belong to a dictionary of {len(slots)} types, not to this one of "
-                f"{len(self.slots)}: use the dictionary that the model was trained with"
-            )
         if int(fingerprint) != int(self.fingerprint):
             return (
                 "the prototypes belong to a dictionary with other types, or in another order, than "

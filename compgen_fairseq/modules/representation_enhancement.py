@@ -25,22 +25,15 @@ class RepresentationEnhancement(nn.Module):
     Args:
         embed_dim: width D of the states.
         num_heads: number of attention heads.
-        head_dim: width of a head; None: ``D / num_heads``.
+        head_dim: width of a head.
         dropout: dropout on what the attention adds to the residual.
-
-    Raises:
-        ValueError: if the width is not a multiple of the number of heads.
     """
 
-    def __init__(
-        self, embed_dim: int, num_heads: int, head_dim: int | None = None, dropout: float = 0.0
-    ):
+    def __init__(self, embed_dim: int, num_heads: int, head_dim: int, dropout: float = 0.0):
         super().__init__()
-        if head_dim is None and embed_dim % num_heads:
-            raise ValueError(f"the width {embed_dim} is not a multiple of the {num_heads} heads")
         self.num_heads = num_heads
         self.dropout = dropout
-        inner = num_heads * (head_dim or embed_dim // num_heads)
+        inner = num_heads * head_dim
         self.qkv_proj = nn.Linear(embed_dim, 3 * inner)
         self.out_proj = nn.Linear(inner, embed_dim)
         self.layer_norm = LayerNorm(embed_dim)

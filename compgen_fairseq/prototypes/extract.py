@@ -13,7 +13,7 @@ from fairseq.data import Dictionary
 from torch import Tensor
 
 from compgen_fairseq.progress import progress, rank_and_world
-from compgen_fairseq.prototypes.kmeans import gpu_in_use, prototypes_of
+from compgen_fairseq.prototypes.kmeans import gpu_of, gpu_resources, prototypes_of
 from compgen_fairseq.prototypes.sample import Sample, choose, survey
 from compgen_fairseq.prototypes.states import Store, collect, make_batches, share
 from compgen_fairseq.prototypes.vocabulary import word_types
@@ -127,7 +127,9 @@ def extract(
     chosen = time.monotonic()
     collect(model, dataset, batches[rank::world], stores, settings.layer)
     collected = time.monotonic()
-    prototypes = {side: _cluster(stores.pop(side), side, settings, world) for side in sides}
+    gpu = gpu_of(next(model.parameters()).device)
+    prototypes = {side: _cluster(stores.pop(side), side, settings, world, gpu) for side in sides}
+    gpu_resources.cache_clear()
     logger.info(
         "prototypes: %.1f s to choose states, %.1f s to compute them in %d batches, %.1f s for "
         "k-means on the %s",
@@ -135,7 +137,7 @@ def extract(
         collected - chosen,
         len(batches),
         time.monotonic() - collected,
-        "CPU" if gpu_in_use() is None else f"GPU {gpu_in_use()}",
+        "CPU" if gpu is None else f"GPU {gpu}",
     )
     return prototypes
 
@@ -153,7 +155,9 @@ def eligible(dictionary: Dictionary, counts: np.ndarray, min_count: int) -> np.n
     return often
 
 
-def _cluster(store: Store, side: str, settings: Settings, world: int) -> Prototypes:
+def _cluster(
+    store: Store, side: str, settings: Settings, world: int, gpu: int | None
+) -> Prototypes:
     """Divide the types among the workers, cluster, and share the result."""
     if store.not_finite:
         logger.warning(
@@ -170,7 +174,6 @@ def _cluster(store: Store, side: str, settings: Settings, world: int) -> Prototy
     vectors = torch.zeros(len(types), settings.k, store.dim)
     counts = torch.zeros(len(types), dtype=torch.int32)
     spans = bounds - bounds[mine.start]
-    gpu = gpu_in_use()
     turns = range(mine.start, mine.stop)
     for i in progress(turns, "prototypes: k-means", len(turns), " types"):
         states = block[spans[i] : spans[i + 1]]

@@ -20,8 +20,8 @@ def _faiss() -> Any:
 
 
 @functools.cache
-def _gpu_resources() -> Any:
-    """What faiss needs once per process: it sets memory of the GPU aside."""
+def gpu_resources() -> Any:
+    """What faiss needs: 1.5 GiB of the GPU's memory, until the cache is cleared."""
     return _faiss().StandardGpuResources()
 
 
@@ -50,7 +50,7 @@ def kmeans(
     clustering = faiss.Clustering(states.shape[1], k, parameters)
     index = faiss.IndexFlatL2(states.shape[1])
     if gpu is not None:
-        index = faiss.index_cpu_to_gpu(_gpu_resources(), gpu, index)
+        index = faiss.index_cpu_to_gpu(gpu_resources(), gpu, index)
     clustering.train(states, index)
     centres = faiss.vector_to_array(clustering.centroids).reshape(k, -1)
     return centres, float(index.search(states, 1)[0].sum())
@@ -85,10 +85,6 @@ def prototypes_of(
     return centres[np.unique(index.search(states, 1)[1])]
 
 
-def gpu_in_use() -> int | None:
-    """The number of the GPU that this process computes on, if faiss can use it."""
-    if _faiss().get_num_gpus() == 0:
-        return None
-    import torch
-
-    return torch.cuda.current_device()
+def gpu_of(device: Any) -> int | None:
+    """The number of the GPU that a model is on, if it is on one and faiss can use it."""
+    return device.index if _faiss().get_num_gpus() > 0 else None

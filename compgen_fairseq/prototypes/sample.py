@@ -114,11 +114,12 @@ def choose(
     Raises:
         ValueError: if ``least`` occurrences of each type are more than ``most``.
     """
-    size = _fitting(counts, size, most)
-    if size < min(least, counts.max(initial=0)):
+    largest = int(counts.max(initial=0))
+    size = _fitting(counts, min(size, largest), most)
+    if size < min(least, largest):
         raise ValueError(
             f"{least} states of each of {np.count_nonzero(counts):,} types are more than the "
-            f"{most:,} that there is memory for"
+            f"{most:,} that there is memory for; raise --prototype-memory or --prototype-min-count"
         )
     limits = np.where(counts > 0, np.uint64(2**64 - 1), np.uint64(0))
     pool, fresh, kept = np.zeros(0, OCCURRENCE), [], 0

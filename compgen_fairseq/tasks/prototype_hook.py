@@ -2,7 +2,6 @@
 
 import functools
 import logging
-from argparse import Namespace
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Optional
@@ -10,7 +9,6 @@ from typing import Any, Optional
 import torch
 from fairseq import checkpoint_utils, utils
 from fairseq.dataclass import FairseqDataclass
-from fairseq.dataclass.utils import convert_namespace_to_omegaconf
 from fairseq.distributed import utils as distributed_utils
 from fairseq.logging import metrics
 from fairseq.optim.lr_scheduler import build_lr_scheduler
@@ -62,6 +60,7 @@ class PrototypeStages:
     """What a translation task does for a Proto-Transformer, beside what it does for any model."""
 
     cfg: Any
+    training_options: Any  # all options of the training, which compat.py hands over
     updates = 0  # of this process
 
     @functools.cached_property
@@ -76,7 +75,8 @@ class PrototypeStages:
 
     def optimizer_step(self, optimizer: Any, model: Any, update_num: int) -> None:
         if self.restart is not None:
-            self.restart.before_step(optimizer, model, update_num)
+            scheduler = self.training_options.lr_scheduler
+            self.restart.before_step(optimizer, model, update_num, scheduler)
         super().optimizer_step(optimizer, model, update_num)  # type: ignore[misc]
         self.updates += 1
 
@@ -93,7 +93,7 @@ def begin_epoch(task: Any, epoch: int, model: Any) -> None:
     one that was killed before such a checkpoint was written makes the same ones again.
 
     Args:
-        task: the task, with the options of :class:`PrototypeTaskConfig`.
+        task: the task, with the options of :class:`PrototypeTaskConfig` and of the training.
         epoch: the epoch that begins, from 1.
         model: the model that is trained, of any kind.
 
@@ -119,13 +119,13 @@ def begin_epoch(task: Any, epoch: int, model: Any) -> None:
             logger.info("prototypes: stage 1 is over, the training set is run once")
             if len(utils.split_paths(cfg.data)) > 1:
                 logger.warning("prototypes: of several data folders only this epoch's is run")
-            fill_tables(task, model, cfg.train_subset, _settings(cfg, config))
+            fill_tables(task, model, cfg.train_subset, settings_of(cfg, config))
         else:
-            _check_distributed(model.cfg)
+            _check_distributed(task.training_options)
             if cfg.prototype_stage1_epochs is not None:
                 if epoch == 1:
-                    _announce(cfg, _settings(cfg, config), tables)
-                _foresee(cfg.prototype_stage1_epochs, epoch, getattr(task, "updates", 0), model.cfg)
+                    _announce(cfg, settings_of(cfg, config), tables)
+                _foresee(cfg.prototype_stage1_epochs, epoch, task.updates, task.training_options)
     for side, table in tables.items():
         if table.filled and table.vectors.size(1) != config.prototypes_per_token:
             raise ValueError(
@@ -135,8 +135,8 @@ def begin_epoch(task: Any, epoch: int, model: Any) -> None:
     model.train_prototype_attention(all(table.filled for table in tables.values()))
 
 
-def _settings(cfg: Any, config: Any) -> Settings:
-    """How the task's and the model's options say to extract."""
+def settings_of(cfg: Any, config: Any) -> Settings:
+    """How the task's, or a command's, and the model's options say to extract."""
     return Settings(
         k=config.prototypes_per_token,
         min_count=config.prototype_min_count,
@@ -164,10 +164,11 @@ def _foresee(epochs: int, epoch: int, updates: int, options: Any) -> None:
         epochs: of stage 1.
         epoch: the one that begins; at the second it is known how long one is.
         updates: there were since this process began.
-        options: the model's.
+        options: the training's.
     """
     flag, unit = ("max_epoch", "epochs") if epoch == 1 else ("max_update", "updates")
-    length, most = epochs * (1 if epoch == 1 else updates), getattr(options, flag, 0)
+    length = epochs * (1 if epoch == 1 else updates)
+    most = getattr(options.optimization, flag)
     if epoch <= 2 and 0 < most <= length:
         logger.warning(
             "prototypes: stage 1 takes %d %s, --%s ends the training after %d: this will be a "
@@ -191,27 +192,29 @@ class Restart:
         self.schedule: Any = None
         self.rate: float | None = None  # of the last step
 
-    def before_step(self, optimizer: Any, model: Any, update: int) -> None:
+    def before_step(self, optimizer: Any, model: Any, update: int, scheduler: Any) -> None:
         """Set the learning rate of a step; before the first one with prototypes forget the others.
 
         Args:
             optimizer: fairseq's.
             model: a ``proto_transformer``, with or without a wrapper.
             update: how many steps there were.
+            scheduler: the options of fairseq's schedule.
         """
         if self.schedule is None:  # with the first step: options that do not do are refused then
             rate = optimizer.get_lr()
-            options = convert_namespace_to_omegaconf(Namespace(**vars(model.cfg)))
-            self.schedule = build_lr_scheduler(options.lr_scheduler, optimizer)
+            self.schedule = build_lr_scheduler(scheduler, optimizer)
             optimizer.set_lr(rate)
         table = next(iter(model.tables().values()))
         if not table.filled:
             return
-        if table.restarted < 0:
+        since = int(table.restarted)
+        if not 0 <= since <= update:  # never, or in the training of the model that is fine-tuned
             logger.info("prototypes: optimizer and learning rate start anew")
+            since = update
             table.restarted.fill_(update)
             optimizer.optimizer.state.clear()
-        self.rate = self.schedule.step_update(update - int(table.restarted))
+        self.rate = self.schedule.step_update(update - since)
 
     def log(self) -> None:
         """Report the learning rate of the last step instead of the one that counts on."""
@@ -295,14 +298,14 @@ def _check(cfg: Any, variant: str) -> None:
 
 def _check_distributed(options: Any) -> None:
     """Refuse what can't train a model some of whose parameters have no gradient yet."""
-    backend = getattr(options, "ddp_backend", None)
-    many = getattr(options, "distributed_world_size", 1) > 1
-    if many and backend in ("c10d", "pytorch_ddp") and not options.find_unused_parameters:
+    workers = options.distributed_training
+    backend, many = workers.ddp_backend, workers.distributed_world_size > 1
+    if many and backend in ("c10d", "pytorch_ddp") and not workers.find_unused_parameters:
         raise ValueError(
             "in stage 1 the prototype attention has no gradients: "
             "add --find-unused-parameters or use --ddp-backend legacy_ddp"
         )
     if many and backend == "fully_sharded":
         raise ValueError("proto_transformer needs --ddp-backend legacy_ddp or pytorch_ddp")
-    if getattr(options, "store_ema", False):
+    if options.ema.store_ema:
         raise ValueError("--store-ema can't follow a table that grows: leave it out")

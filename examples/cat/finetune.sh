@@ -14,8 +14,8 @@ if [[ ! -e ${PRETRAINED:-} ]]; then
     exit 2
 fi
 case "${BACKBONE:=frozen}" in
-    frozen) frozen=(--freeze-backbone) lr=1e-3 ;; # the paper's section 5.1
-    trained) frozen=() lr=5e-5 ;;                 # its appendix C.3
+    frozen) frozen=(--freeze-backbone) lr=1e-3 ;;         # the paper's section 5.1
+    trained) frozen=(--find-unused-parameters) lr=5e-5 ;; # its appendix C.3; BERT's heads are unused
     *)
         echo "$0: BACKBONE=$BACKBONE is neither frozen nor trained" >&2
         exit 2

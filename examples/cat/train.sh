@@ -10,11 +10,15 @@ set -euo pipefail
 # shellcheck source=../recipe.sh
 source "$(dirname "${BASH_SOURCE[0]}")/../recipe.sh"
 
+best=ppl_mix
 case "${METHOD:=cat}" in
     cat) METHOD_FLAGS=() ;;
-    plain) METHOD_FLAGS=(--composition none) ;;
-    no-guided-decomposition | no-semantics-composition | no-reconstruction | no-sufficiency | no-nuance)
+    plain) METHOD_FLAGS=(--composition none) best=ppl_cont ;;
+    no-guided-decomposition | no-reconstruction | no-nuance)
         METHOD_FLAGS=(--ablation "${METHOD#no-}")
+        ;;
+    no-semantics-composition | no-sufficiency) # nothing reads the last layer's mixed states
+        METHOD_FLAGS=(--ablation "${METHOD#no-}" --find-unused-parameters) best=ppl_cont
         ;;
     *)
         echo "$0: METHOD=$METHOD is none of cat, plain, no-guided-decomposition," \
@@ -36,11 +40,6 @@ else # 3 layers, 128 wide
         --validate-interval-updates 100 --save-interval-updates 200
     )
 fi
-
-# the plain encoder has the contextual states alone, which CAT has too
-best=ppl_mix
-[[ $METHOD == plain || $METHOD == no-sufficiency || $METHOD == no-semantics-composition ]] &&
-    best=ppl_cont
 
 train --task cat_pretraining --criterion cat_pretraining \
     --optimizer adam --adam-betas '(0.9,0.999)' --weight-decay 0.01 --clip-norm 1.0 \

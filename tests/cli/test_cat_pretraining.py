@@ -18,6 +18,7 @@ from fairseq_commands import (
 from in_process import refusal
 from logs import logged
 from prepare_scripts import runner
+from recipes import script
 
 from compgen_cli import sememes
 
@@ -97,6 +98,16 @@ def test_the_plain_encoder_trains_and_validates(
     assert sememes.main([checkpoint, str(data), "the"]) == 1
 
 
+def test_the_recipe_of_an_ablation(data: Path, tmp_path: Path) -> None:
+    """On several GPUs PyTorch has to look for the parameters that only the mixed states need."""
+    small = ["--encoder-layers=1", "--encoder-embed-dim=16", "--batch-size=8", "--log-interval=1"]
+    log = script(
+        "cat/train.sh", data, tmp_path, *small, METHOD="no-sufficiency", SEED="2", UPDATES="2"
+    )
+    assert "num_updates 2" in log and "'best_checkpoint_metric': 'ppl_cont'" in log
+    assert "'find_unused_parameters': True" in log
+
+
 def test_two_workers_hold_the_same_model(flags: list[object], tmp_path: Path) -> None:
     more = ["--user-dir", every_worker_saves(tmp_path), "--max-update", 3, "--word-average"]
     folders = [tmp_path / str(rank) for rank in range(2)]
@@ -136,6 +147,16 @@ def test_the_sememes_of_words(run: Path, data: Path, capsys: pytest.CaptureFixtu
     assert sememes.main([*command, "--layer", "1", "--json"]) == 0
     codes = json.loads(capsys.readouterr().out)[0]["codes"]
     assert all(code["code"] in {f"code {number}" for number in range(8)} for code in codes)
+
+
+def test_codes_beyond_the_sememes_have_numbers(
+    flags: list[object], data: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    more = ["--sememe-codes", 1410, "--max-update", 1, "--disable-validation"]
+    assert status("train", *flags, *more, "--save-dir", tmp_path) == 0
+    command = [str(tmp_path / "checkpoint_last.pt"), str(data), "the", "--subset", "train"]
+    assert sememes.main([*command, "--top", "1410"]) == 0
+    assert "  code 140" in capsys.readouterr().out
 
 
 def test_what_cannot_be_shown_is_one_sentence(run: Path, data: Path, tmp_path: Path) -> None:

@@ -183,6 +183,10 @@ def test_recipe_resumes_and_evaluates(pretrained, data, tmp_path):
     assert scored["total"] == len(lines) == 10
     assert scored["correct"] == sum(line in ("0\t0", "1\t1") for line in lines)
 
+    more = {"BACKBONE": "trained", "UPDATES": "1"}
+    log = script("cat/finetune.sh", data / "sst2", tmp_path / "trained", **chosen | more)
+    assert "'find_unused_parameters': True" in log  # BERT's heads have no gradient
+
     for variables, message in (
         ({"PRETRAINED": "/nowhere"}, "PRETRAINED=/nowhere is no file"),
         ({"REPRESENTATION": "all"}, "REPRESENTATION=all is none of"),

@@ -112,6 +112,7 @@ def flags(tiny_data, plugin, request):
         if name == "cat":
             task = ["--task", "cat_pretraining", "--criterion", "cat_pretraining"]
             task += ["--tokens-per-sample", 96, "--arch", "cat_tiny", *CAT, "--save-interval", 99]
+            task += ["--num-workers", 1]  # fairseq's default: it masks in all epochs
             return [request.getfixturevalue("text"), *plugin, *training, *task]
         own = TRANSLATORS[name]
         if name == "two-pass":

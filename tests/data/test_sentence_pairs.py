@@ -1,11 +1,13 @@
 """Pairs of segments: which follow each other, what is masked, what is drawn."""
 
+import tracemalloc
 from collections.abc import Sequence
 
 import numpy as np
 import pytest
 import torch
 from fairseq.data import Dictionary
+from fairseq.data.iterators import EpochBatchIterator
 
 from compgen.data.sememes import Annotations
 from compgen_fairseq.data.sentence_pairs import Segments, SentencePairDataset
@@ -65,7 +67,28 @@ def test_segments_are_whole_sentences_of_one_document() -> None:
     assert [segments.followed(i) for i in range(5)] == [True, False, True, False, False]
 
 
+def test_segments_of_a_large_text_fit_into_memory() -> None:
+    sizes = np.full(100_000, 40)
+    tracemalloc.start()
+    number = len(Segments([], sizes, 62))  # type: ignore[arg-type]
+    _, peak = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert number == 100_000 and peak < 100 * number, f"{peak / number:.0f} bytes a segment"
+
+
 DOCUMENTS = [(10, 10, 10, 10)] * 30
+
+
+def test_a_worker_that_fetches_for_all_epochs_draws_anew_in_each() -> None:
+    dataset = make(DOCUMENTS, max_tokens=24)
+    batches = [np.arange(4), np.arange(4, 8)]
+    workers = {"num_workers": 1, "reuse_dataloader": True}  # as fairseq's tasks have it
+    iterator = EpochBatchIterator(dataset, dataset.collater, batches, **workers)
+    for epoch in (1, 2):
+        for batch in iterator.next_epoch_itr(shuffle=False):
+            drawn = dataset.collater([dataset[int(index)] for index in batch["id"]])
+            assert torch.equal(batch["net_input"]["src_tokens"], drawn["net_input"]["src_tokens"])
+        assert iterator.epoch == epoch
 
 
 def test_b_follows_a_in_half_of_the_pairs_and_is_of_another_document_in_the_others() -> None:

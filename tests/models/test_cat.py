@@ -110,6 +110,8 @@ def test_impossible_options_are_refused():
     with pytest.raises(ValueError, match="16 is not a multiple of --encoder-attention-heads 3"):
         make_model(TASK, encoder_attention_heads=3)
     task = make_task()
+    with pytest.raises(ValueError, match="--sememe-codes 5 is less than the data's 6 sememes"):
+        make_model(task, sememe_codes=5)
     del task.sememes
     with pytest.raises(ValueError, match="give --sememe-codes"):
         make_model(task)

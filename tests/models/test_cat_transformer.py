@@ -4,8 +4,10 @@ from argparse import Namespace
 
 import pytest
 import torch
+from fairseq import models
 from fairseq.models import ARCH_CONFIG_REGISTRY
-from random_batches import LENGTHS, PAD, batch, build_model, step_by_step
+from omegaconf import OmegaConf
+from random_batches import LENGTHS, PAD, TASK, batch, build_model, step_by_step
 
 from compgen_fairseq.models.cat_transformer import REPRESENTATIONS
 
@@ -89,6 +91,12 @@ def test_presets(arch, layers, dim, ffn, heads, codes):
         assert [getattr(args, f"{side}_{s}") for s in sizes] == [layers, dim, ffn, heads]
     assert args.codes == codes
     assert configure(arch, codes=7).codes == 7
+
+
+def test_options_out_of_a_yaml_file_count():
+    options = {"_name": "cat_transformer_scan", **SIZES, "representation": "cont"}
+    own = models.build_model(OmegaConf.create(options), TASK).encoder.composition
+    assert (own.codes, own.representation) == (32, "cont")
 
 
 @pytest.mark.parametrize(

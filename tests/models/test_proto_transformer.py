@@ -66,6 +66,13 @@ def test_stage_1_is_the_plain_transformer_bit_for_bit(variant, training):
     assert added and all(ours[name] is None for name in added)
 
 
+def test_the_model_is_built_without_the_gpus(monkeypatch):
+    """Of several, PyTorch would initialise every one to keep its random numbers, and warn."""
+    monkeypatch.setattr(torch.cuda, "device_count", lambda: 2)
+    monkeypatch.setattr(torch.cuda, "get_rng_state", lambda device: pytest.fail("a GPU is used"))
+    build(prototypes="random")
+
+
 def test_the_new_sublayers_are_the_only_parameters_added():
     """About 6 million at CoGnition's size, as section 4.3 says."""
     sizes = {"encoder_layers": 6, "encoder_embed_dim": 512, "decoder_layers": 1}
@@ -208,6 +215,7 @@ def test_presets_are_the_papers(arch, k, heads, ffn):
         ({"prototypes_per_token": 0}, "--prototypes-per-token must be at least 1"),
         ({"prototype_min_count": 0}, "--prototype-min-count must be at least 1"),
         ({"prototypes": "best"}, "--prototypes is one of one-pass"),
+        ({"prototypes": "random", "prototype_min_count": 99}, "no word of the source dictionary"),
         ({"prototype_layer": "first"}, "--prototype-layer is last-but-one or last, not first"),
         ({"cross_self_attention": True}, "leave out --cross-self-attention"),
         (

@@ -129,7 +129,6 @@ def test_a_table_takes_the_size_of_what_it_loads(table):
 @pytest.mark.parametrize(
     ("other", "reason"),
     [
-        (PrototypeTable(10, DIM, 5), "a dictionary of 9 types, not to this one of 10"),
         (PrototypeTable(9, DIM, 6), "a dictionary with other types"),
         (PrototypeTable(9, DIM + 2, 5), "are 8 wide, the model 10"),
     ],

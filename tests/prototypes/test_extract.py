@@ -4,17 +4,21 @@ import dataclasses
 import multiprocessing
 import socket
 import tracemalloc
+import weakref
 from types import SimpleNamespace
 
+import faiss
 import numpy as np
 import pytest
 import random_batches
 import torch
 import torch.distributed as dist
 from fairseq.data import Dictionary, LanguagePairDataset, ListDataset
+from fairseq.dataclass.configs import FairseqConfig
+from omegaconf import OmegaConf
 
 from compgen_fairseq.prototypes.extract import Settings, collect_word, extract
-from compgen_fairseq.prototypes.kmeans import prototypes_of
+from compgen_fairseq.prototypes.kmeans import gpu_resources, prototypes_of
 from compgen_fairseq.tasks import prototype_hook
 
 SETTINGS = Settings(k=2, min_count=5, size=30, max_tokens=60)
@@ -105,7 +109,11 @@ def prototype_task(network, data, **options):
     cfg = SimpleNamespace(**vars(prototype_hook.PrototypeTaskConfig()) | options)
     cfg.data, cfg.train_subset = "data-bin", "train"
     return SimpleNamespace(
-        cfg=cfg, dataset=lambda subset: data, max_positions=lambda: network.max_positions()
+        cfg=cfg,
+        training_options=OmegaConf.structured(FairseqConfig()),
+        updates=0,
+        dataset=lambda subset: data,
+        max_positions=lambda: network.max_positions(),
     )
 
 
@@ -118,6 +126,13 @@ def test_leaves_the_model_and_the_random_numbers_alone():
     assert torch.equal(torch.get_rng_state(), before[0])
     assert (np.random.get_state()[1] == before[1]).all()
     assert all(p.grad is None for p in network.parameters())
+
+
+def test_leaves_faiss_no_memory_of_the_gpu(monkeypatch):
+    monkeypatch.setattr(faiss, "StandardGpuResources", set, raising=False)
+    held = weakref.ref(gpu_resources())
+    extract(model(), corpus(), ["source"], SETTINGS)
+    assert held() is None
 
 
 def test_the_order_of_the_corpus_does_not_matter():

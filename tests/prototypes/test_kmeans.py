@@ -1,10 +1,12 @@
 """k-means on what real types bring: few states, equal states, states that are no numbers."""
 
+import faiss
 import numpy as np
 import pytest
+import torch
 from sklearn.cluster import KMeans
 
-from compgen_fairseq.prototypes.kmeans import kmeans, prototypes_of
+from compgen_fairseq.prototypes.kmeans import gpu_of, kmeans, prototypes_of
 
 
 def clusters(n: int, k: int, dim: int = 32, seed: int = 0) -> np.ndarray:
@@ -78,3 +80,12 @@ def test_the_same_states_and_seed_give_the_same_prototypes():
     states = clusters(500, 7)
     np.testing.assert_array_equal(prototypes_of(states, 3), prototypes_of(states, 3))
     assert not np.array_equal(prototypes_of(states, 3), prototypes_of(states, 3, seed=9))
+
+
+@pytest.mark.parametrize(
+    ("gpus", "device", "expected"), [(2, "cpu", None), (2, "cuda:1", 1), (0, "cuda:1", None)]
+)
+def test_clusters_are_found_where_the_model_is(gpus, device, expected, monkeypatch):
+    """--cpu means no GPU for k-means either."""
+    monkeypatch.setattr(faiss, "get_num_gpus", lambda: gpus)
+    assert gpu_of(torch.device(device)) == expected

@@ -1,5 +1,6 @@
 """The chosen occurrences are a fixed random sample of each type, in any order of the corpus."""
 
+import sys
 from collections import Counter
 
 import numpy as np
@@ -107,8 +108,10 @@ def test_memory_lowers_the_size_of_every_type():
     counts = sample.counts
     assert sample.size < 50 and len(sample) <= 100 < np.minimum(counts, sample.size + 1).sum()
     assert len(sample) == np.minimum(counts, sample.size).sum()
+    assert chosen(pairs, size=sys.maxsize).size == counts.max()
 
 
 def test_too_little_memory_is_refused():
-    with pytest.raises(ValueError, match="3 states of each of 8 types are more than the 9 that"):
+    reason = "3 states of each of 8 types are more than the 9 that .* raise --prototype-memory"
+    with pytest.raises(ValueError, match=reason):
         chosen(corpus(), most=9, least=3)

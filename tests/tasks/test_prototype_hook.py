@@ -4,6 +4,8 @@ from types import SimpleNamespace
 
 import pytest
 import torch
+from fairseq.dataclass.configs import FairseqConfig
+from omegaconf import OmegaConf
 
 from compgen_fairseq.modules.prototype_attention import PrototypeTable
 from compgen_fairseq.prototypes.extract import Settings
@@ -11,12 +13,13 @@ from compgen_fairseq.tasks import prototype_hook
 from compgen_fairseq.tasks.prototype_hook import PrototypeTaskConfig, begin_epoch
 
 DIM, TYPES = 4, 8
+TWO_WORKERS = "distributed_training.distributed_world_size=2 distributed_training.ddp_backend"
 
 
 class Model:
     """What the hook sees of a proto_transformer."""
 
-    def __init__(self, variant: str = "one-pass", k: int = 2, **options):
+    def __init__(self, variant: str = "one-pass", k: int = 2):
         self.prototype_config = SimpleNamespace(
             prototypes=variant,
             prototypes_per_token=k,
@@ -24,7 +27,6 @@ class Model:
             prototype_layer="last",
         )
         self.table = PrototypeTable(TYPES, DIM, 7)
-        self.cfg = SimpleNamespace(**options)
         self.trained = None
 
     def tables(self):
@@ -47,10 +49,12 @@ def extractions(monkeypatch) -> list:
     return calls
 
 
-def task(**options):
+def task(training: str = "", updates: int = 0, **options):
+    """With options of its own and of the training."""
     cfg = SimpleNamespace(**vars(PrototypeTaskConfig()), data="data-bin", train_subset="train")
     vars(cfg).update(options)
-    return SimpleNamespace(cfg=cfg)
+    whole = OmegaConf.merge(FairseqConfig(), OmegaConf.from_dotlist(training.split()))
+    return SimpleNamespace(cfg=cfg, training_options=whole, updates=updates)
 
 
 def test_the_tables_are_filled_once_when_stage_1_is_over(extractions):
@@ -82,17 +86,16 @@ def test_the_memory_it_may_take_is_told_before_training(extractions, caplog):
 def test_a_stage_1_that_outlasts_the_training_is_told(extractions, caplog):
     """Epochs of 10 updates: three take 30, as the second one's beginning tells."""
     for limit, told in (
-        ({"max_epoch": 3}, (1, "3 epochs, --max-epoch ends the training after 3")),
-        ({"max_epoch": 4, "max_update": 31}, None),
-        ({"max_update": 30}, (2, "30 updates, --max-update ends the training after 30")),
-        ({"max_update": 0, "max_epoch": 0}, None),
+        ("optimization.max_epoch=3", (1, "3 epochs, --max-epoch ends the training after 3")),
+        ("optimization.max_epoch=4 optimization.max_update=31", None),
+        ("optimization.max_update=30", (2, "30 updates, --max-update ends the training after 30")),
+        ("optimization.max_epoch=0 optimization.max_update=0", None),
     ):
         caplog.clear()
         found = []
         for epoch in (1, 2, 3):
-            ours = task(prototype_stage1_epochs=3)
-            ours.updates = 10 * (epoch - 1)
-            begin_epoch(ours, epoch, Model(**limit))
+            ours = task(limit, 10 * (epoch - 1), prototype_stage1_epochs=3)
+            begin_epoch(ours, epoch, Model())
             found += [(epoch, r.getMessage()) for r in caplog.records if r.levelname == "WARNING"]
             caplog.clear()
         assert [epoch for epoch, _ in found] == ([told[0]] if told else [])
@@ -141,23 +144,25 @@ def test_another_number_of_prototypes_than_the_checkpoint_has(extractions):
 
 
 @pytest.mark.parametrize(
-    ("options", "reason"),
+    ("training", "reason"),
     [
-        ({"ddp_backend": "pytorch_ddp", "find_unused_parameters": False}, "--find-unused-param"),
-        ({"ddp_backend": "fully_sharded"}, "needs --ddp-backend legacy_ddp or pytorch_ddp"),
-        ({"store_ema": True}, "--store-ema can't follow a table that grows"),
+        (f"{TWO_WORKERS}=pytorch_ddp", "--find-unused-param"),
+        (f"{TWO_WORKERS}=fully_sharded", "needs --ddp-backend legacy_ddp or pytorch_ddp"),
+        ("ema.store_ema=true", "--store-ema can't follow a table that grows"),
     ],
 )
-def test_what_cannot_train_stage_1_is_refused_before_it_starts(options, reason):
+def test_what_cannot_train_stage_1_is_refused_before_it_starts(training, reason):
     with pytest.raises(ValueError, match=reason):
-        begin_epoch(task(prototype_stage1_epochs=1), 1, Model(distributed_world_size=2, **options))
+        begin_epoch(task(training, prototype_stage1_epochs=1), 1, Model())
 
 
-@pytest.mark.parametrize("backend", ["legacy_ddp", "no_c10d", "pytorch_ddp"])
+UNUSED = "distributed_training.find_unused_parameters=true"
+
+
+@pytest.mark.parametrize("backend", ["legacy_ddp", "no_c10d", f"pytorch_ddp {UNUSED}"])
 def test_what_can(backend):
-    options = {"ddp_backend": backend, "find_unused_parameters": backend == "pytorch_ddp"}
-    model = Model(distributed_world_size=2, **options)
-    begin_epoch(task(prototype_stage1_epochs=1), 1, model)
+    model = Model()
+    begin_epoch(task(f"{TWO_WORKERS}={backend}", prototype_stage1_epochs=1), 1, model)
     assert model.trained is False
 
 
@@ -173,3 +178,14 @@ def test_a_table_of_another_dictionary_is_refused(tmp_path):
         prototype_hook.load_tables(str(path), Model("two-pass").tables())
     with pytest.raises(ValueError, match="no prototypes of the target side"):
         prototype_hook.load_tables(str(path), {"target": table})
+
+
+def test_the_restart_of_another_training_is_not_this_ones():
+    """A checkpoint that restarted before update 9 is fine-tuned: its updates count from 0 again."""
+    model, restart, fresh = Model(), prototype_hook.Restart(), SimpleNamespace(state={})
+    model.table.fill(torch.tensor([5]), torch.ones(1, 2, DIM), torch.tensor([2]))
+    model.table.restarted.fill_(9)
+    restart.schedule = SimpleNamespace(step_update=lambda update: update)
+    for update in range(3):
+        restart.before_step(SimpleNamespace(optimizer=fresh), model, update, None)
+        assert restart.rate == update
