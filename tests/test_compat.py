@@ -12,7 +12,7 @@ from unittest import mock
 import numpy as np
 import pytest
 import torch
-from fairseq.data import data_utils
+from fairseq.data import Dictionary, data_utils
 from fairseq.dataclass.initialize import add_defaults
 from fairseq.tasks import FairseqTask
 from fairseq.tasks.translation import TranslationConfig, TranslationTask
@@ -20,6 +20,7 @@ from omegaconf import OmegaConf
 
 from compgen.data import scan
 from compgen_fairseq import compat
+from compgen_fairseq.models.known_dictionary import KnownDictionary
 
 
 def batches(n, batch_by_size=None, seed=0, **limits):
@@ -147,6 +148,18 @@ def test_what_this_package_refuses_ends_in_a_sentence(hook, capsys, tmp_path):
     hook(raised(scan.read_official, file))
     reason = "line 1 is not of the form 'IN: ... OUT: ...'."
     assert capsys.readouterr().err == f"fairseq-train: {file}, {reason}\n"
+
+
+def test_what_this_package_refuses_is_told_where_fairseq_says_something_else(hook, capsys):
+    def load():
+        try:
+            kept = {"fingerprint": torch.tensor(1)}
+            KnownDictionary(Dictionary())._load_from_state_dict(kept, "")
+        except Exception:  # as fairseq's trainer does
+            raise Exception("please ensure that the architectures match.")  # noqa: B904
+
+    hook(raised(load))
+    assert "was trained with a dictionary of other words" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(
