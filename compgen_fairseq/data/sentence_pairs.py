@@ -124,7 +124,8 @@ class SentencePairDataset(FairseqDataset):
         ordinary = range(dictionary.nspecial, len(dictionary))
         self._ordinary = np.setdiff1d(ordinary, [self._mask])
         self._mask_prob, self._seed, self._word_ids = mask_prob, seed, word_ids
-        self._epoch = 1
+        # fairseq's --num-workers live on over epochs: shared memory tells them of the next one
+        self._epoch = torch.ones((), dtype=torch.long).share_memory_()
         # an upper bound: with another b, or shortened, a pair has fewer
         self.sizes = np.minimum(self._segments.lengths, self._limit) + self._limit + SPECIAL
 
@@ -141,11 +142,7 @@ class SentencePairDataset(FairseqDataset):
 
     def set_epoch(self, epoch: int) -> None:
         """Draw other pairs and masks."""
-        self._epoch = epoch
-
-    @property
-    def can_reuse_epoch_itr_across_epochs(self) -> bool:
-        return True  # the sizes that batches are formed by do not change
+        self._epoch.fill_(epoch)
 
     def ordered_indices(self) -> np.ndarray:
         """By size, in random order where it is the same."""
@@ -153,7 +150,7 @@ class SentencePairDataset(FairseqDataset):
         return order[np.argsort(self.sizes[order], kind="stable")]
 
     def __getitem__(self, index: int) -> dict[str, Any]:
-        draw = np.random.default_rng([self._seed, self._epoch, index])
+        draw = np.random.default_rng([self._seed, int(self._epoch), index])
         follows = self._segments.followed(index) and draw.random() < 0.5
         other = index + 1 if follows else self._elsewhere(index, draw)
         (a, a_words), (b, b_words) = (self._segments.read(i, self._words) for i in (index, other))

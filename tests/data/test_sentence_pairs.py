@@ -6,6 +6,8 @@ import numpy as np
 import pytest
 import torch
 from fairseq.data import Dictionary
+from fairseq.dataclass import FairseqDataclass
+from fairseq.tasks import FairseqTask
 
 from compgen.data.sememes import Annotations
 from compgen_fairseq.data.sentence_pairs import Segments, SentencePairDataset
@@ -111,6 +113,22 @@ def test_what_is_drawn_depends_on_seed_epoch_and_index_alone() -> None:
     assert items(1, 1)[0] != first[0]
     assert items(2, 2)[0] != first[0]
     assert make(DOCUMENTS, seed=1).ordered_indices().tolist() != list(range(120))
+
+
+def test_workers_draw_what_the_process_itself_does_in_every_epoch() -> None:
+    def epochs(workers: int) -> list[list]:
+        task, dataset = FairseqTask(FairseqDataclass()), make(DOCUMENTS[:3], max_tokens=24)
+        drawn = []
+        for epoch in (1, 2):
+            batches = task.get_batch_iterator(
+                dataset, max_sentences=5, num_workers=workers, epoch=epoch
+            )
+            sources = [batch["net_input"]["src_tokens"] for batch in batches.next_epoch_itr()]
+            drawn.append([source.tolist() for source in sources])
+        return drawn
+
+    first, second = epochs(1)
+    assert [first, second] == epochs(0) and first != second
 
 
 def test_masks() -> None:
