@@ -10,7 +10,6 @@ from typing import Any
 import torch
 import torch.nn as nn
 import torch.nn.functional as F
-from fairseq.dataclass.utils import gen_parser_from_dataclass
 from fairseq.models import (
     FairseqEncoder,
     FairseqEncoderDecoderModel,
@@ -263,11 +262,6 @@ class SQTransformerModel(FairseqEncoderDecoderModel):
         super().__init__(encoder, decoder)
         self.cfg = cfg
         self._warned = False
-
-    @classmethod
-    def add_args(cls, parser) -> None:
-        """Add the flags; defaults are left to the architecture presets."""
-        gen_parser_from_dataclass(parser, SQTransformerConfig(), delete_default=True)
 
     @classmethod
     def build_model(cls, cfg, task) -> "SQTransformerModel":
