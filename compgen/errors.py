@@ -43,10 +43,11 @@ def sentence(error: BaseException) -> str:
         return text  # somebody's own words
     if isinstance(error, AssertionError) and package.startswith("fairseq") and " " in text:
         return text
-    if (inner := _of_another_process(str(error))) is not None:
-        ours, kind, text, place = inner
-        if ours and kind in ("ValueError", "OSError", "FileNotFoundError"):
-            return text
+    for part in str(error).split("During handling of the above exception"):
+        if (inner := _of_another_process(part)) is not None:
+            ours, kind, text, place = inner
+            if ours and kind in ("ValueError", "OSError", "FileNotFoundError"):
+                return text
     if not re.search(r"\w\s+\w", text):  # KeyError: 'x'
         text = f"{kind}: {text}" if text else kind
     if len(text) > LONGEST:

@@ -178,9 +178,14 @@ def test_other_errors_end_in_a_sentence_with_their_place(hook, capsys, error, to
     assert line.startswith("fairseq-train: ") and told in line
 
 
-def test_what_a_worker_died_of_is_told(hook, capsys):
-    trace = f'Traceback (most recent call last):\n  File "{compat.__file__}", line 3, in check\n'
-    hook(RuntimeError(f"\n\n-- Process 1 terminated:\n{trace}ValueError: --lr is too high\n"))
+@pytest.mark.parametrize("answered", [False, True])
+def test_what_a_worker_died_of_is_told(hook, capsys, answered):
+    trace = 'Traceback (most recent call last):\n  File "{}", line 3, in check\n{}\n'
+    died = trace.format(compat.__file__, "ValueError: --lr is too high")
+    if answered:
+        died += "\nDuring handling of the above exception, another exception occurred:\n\n"
+        died += trace.format("fairseq/trainer.py", "Exception: Cannot load model parameters")
+    hook(RuntimeError(f"\n\n-- Process 1 terminated:\n{died}"))
     assert capsys.readouterr().err == "fairseq-train: --lr is too high\n"
 
 
