@@ -67,6 +67,7 @@ def meanings(model, *sentence: int) -> torch.Tensor:
 def test_words_of_a_class_have_one_syntax_and_their_own_meanings():
     model = build(syntactic_classes="substitution")
     assert model.missing_classes() == ("substitution", None)
+    assert model(**batch(LENGTHS)["net_input"])[0].isfinite().all()  # a validation may come first
     classes = torch.arange(len(TASK.source_dictionary))
     classes[9] = 7
     types = torch.arange(len(TASK.target_dictionary))
