@@ -13,10 +13,13 @@ import numpy as np
 import pytest
 import torch
 from fairseq.data import Dictionary, data_utils
+from fairseq.dataclass.configs import EMAConfig
 from fairseq.dataclass.initialize import add_defaults
+from fairseq.models.ema import EMA
 from fairseq.tasks import FairseqTask
 from fairseq.tasks.translation import TranslationConfig, TranslationTask
 from omegaconf import OmegaConf
+from sq_models import build
 
 from compgen.data import scan
 from compgen_fairseq import compat
@@ -102,6 +105,20 @@ def test_the_criterion_of_any_task_can_tell_a_dummy_batch(dummy):
         sample, model, criterion, optimizer, 3, ignore_grad=dummy
     )
     assert said == [dummy] and loss == (not dummy)
+
+
+@pytest.mark.parametrize("ema_fp32", [False, True])
+def test_every_weight_is_averaged_once_an_update(ema_fp32):
+    """Also a tied embedding, which has two names."""
+    model = build("sal")
+    ema = EMA(model, EMAConfig(ema_decay=0.75, ema_fp32=ema_fp32))
+    before = {name: value.clone() for name, value in model.state_dict().items()}
+    for parameter in model.parameters():
+        parameter.data += 1
+    ema.step(model, 1)
+    average = ema.get_model().state_dict()
+    for name, _ in model.named_parameters(remove_duplicate=False):
+        torch.testing.assert_close(average[name], before[name] + 0.25)
 
 
 def save_and_load(value, tmp_path):
