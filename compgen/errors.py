@@ -24,9 +24,10 @@ class Command(Protocol):
 def sentence(error: BaseException) -> str:
     """What to tell whoever typed the command, on one line.
 
-    What this package refuses is said in its own words. An ``OSError`` names its file. Of anything
-    else the message is given with the place it comes from, and how to see the way there. What
-    another process died of is read from the traceback it left.
+    What this package refuses is said in its own words, also where fairseq answers it by an error of
+    its own: that architectures differ, whatever was wrong with weights. An ``OSError`` names its
+    file. Of anything else the message is given with the place it comes from, and how to see the way
+    there. What another process died of is read from the traceback it left.
     """
     text = " ".join(str(error).split())
     kind, (package, place) = type(error).__name__, _place(error)
@@ -34,21 +35,29 @@ def sentence(error: BaseException) -> str:
         return told
     if isinstance(error, OSError) and error.filename is not None:
         return f"{error.filename}: {error.strerror}"
-    if isinstance(error, ValueError | OSError) and package in PACKAGES:
+    if _refused(error):
         return text
+    if (first := error.__context__) is not None and _refused(first):
+        return sentence(first)
     if isinstance(error, OSError) and error.errno is None and text:
         return text  # somebody's own words
     if isinstance(error, AssertionError) and package.startswith("fairseq") and " " in text:
         return text
-    if (inner := _of_another_process(str(error))) is not None:
-        ours, kind, text, place = inner
-        if ours and kind in ("ValueError", "OSError", "FileNotFoundError"):
-            return text
+    for part in str(error).split("During handling of the above exception"):
+        if (inner := _of_another_process(part)) is not None:
+            ours, kind, text, place = inner
+            if ours and kind in ("ValueError", "OSError", "FileNotFoundError"):
+                return text
     if not re.search(r"\w\s+\w", text):  # KeyError: 'x'
         text = f"{kind}: {text}" if text else kind
     if len(text) > LONGEST:
         text = f"{text[:LONGEST].rstrip()} ..."
     return f"{text} ({kind} in {place}; COMPGEN_TRACEBACK=1 shows the way there)"
+
+
+def _refused(error: BaseException) -> bool:
+    """Whether this package raised it, as a sentence for the user."""
+    return isinstance(error, ValueError | OSError) and _place(error)[0] in PACKAGES
 
 
 def _place(error: BaseException) -> tuple[str, str]:

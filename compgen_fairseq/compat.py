@@ -14,7 +14,7 @@ import time
 import warnings
 from collections.abc import Callable, Iterable
 from pathlib import Path
-from types import TracebackType
+from types import SimpleNamespace, TracebackType
 from typing import Any
 
 import numpy as np
@@ -288,6 +288,21 @@ def average_numbers_only(
     state = {name: value for name, value in model.state_dict().items() if torch.is_tensor(value)}
     whole = {name for name, value in state.items() if not value.is_floating_point()}
     init(ema, model, config, device, whole | set(skip_keys or ()))
+
+
+@around(EMA, "_step_internal")
+def average_what_is_tied_once(
+    step: Callable[..., None], ema: EMA, model: torch.nn.Module, *args: Any
+) -> None:
+    """Move the average of a weight that has two names, as a tied embedding, once an update.
+
+    fairseq moves it at each of its names, so that its decay is squared.
+    """
+    named = {
+        value.data_ptr() if torch.is_tensor(value) and value.numel() else name: (name, value)
+        for name, value in model.state_dict().items()
+    }
+    step(ema, SimpleNamespace(state_dict=lambda: dict(named.values())), *args)
 
 
 @around(command_line, "parse_args_and_arch")

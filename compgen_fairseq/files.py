@@ -13,12 +13,13 @@ from typing import Any
 
 import numpy as np
 from fairseq.data import Dictionary
-from fairseq.data.indexed_dataset import MMapIndexedDataset, _code_to_dtype
+from fairseq.data.huffman import HuffmanMMapIndex
+from fairseq.data.indexed_dataset import IndexedDataset, MMapIndexedDataset, _code_to_dtype
 
 AGAIN = "make the data folder again, with fairseq-preprocess"
 HEADER = 26  # bytes: a magic number, the version, the type of the tokens, the number of sentences
 MAGIC = MMapIndexedDataset.Index._HDR_MAGIC
-LEGACY = b"TNTIDX\x00\x00"
+OTHER_KINDS = (IndexedDataset._HDR_MAGIC, HuffmanMMapIndex._HDR_MAGIC[:8])
 
 
 def open_dictionary(read: Callable[[Any, Any], None], dictionary: Dictionary, file: Any) -> None:
@@ -83,7 +84,8 @@ def check_sentences(prefix: str, dictionary: Dictionary | None) -> None:
 
     Args:
         prefix: ``data-bin/train.en-de.en``.
-        dictionary: the words; what is in the data must be in it.
+        dictionary: the words; what is in the data must be in it. Alignments have none, and of a
+            sentence there may be none.
 
     Raises:
         ValueError: one is missing or broken, or has words beyond the dictionary.
@@ -97,7 +99,7 @@ def check_sentences(prefix: str, dictionary: Dictionary | None) -> None:
         return
     with open(index, "rb") as stream:
         header = stream.read(HEADER)
-    if header[:8] == LEGACY:
+    if header[:8] in OTHER_KINDS:
         return
     if len(header) < HEADER or header[:9] != MAGIC or header[17] not in _code_to_dtype:
         raise ValueError(f"{index} is no index of fairseq-preprocess, or only a part: {AGAIN}")
@@ -109,7 +111,8 @@ def check_sentences(prefix: str, dictionary: Dictionary | None) -> None:
         raise ValueError(f"{index} has no sentences: {AGAIN}")
     sizes = np.memmap(index, np.int32, "r", HEADER, (n,)).astype(np.int64)
     places = np.memmap(index, np.uint8, "r", HEADER + 4 * n, (8 * n,)).view(np.int64)
-    if sizes.min() < 1 or not np.array_equal(places, (sizes.cumsum() - sizes) * kind.itemsize):
+    complete = np.array_equal(places, (sizes.cumsum() - sizes) * kind.itemsize)
+    if not complete or sizes.min() < (0 if dictionary is None else 1):
         raise ValueError(f"{index} contradicts itself: {AGAIN}")
     if data.stat().st_size != sizes.sum() * kind.itemsize:
         raise ValueError(f"{data} is not of the size that {index.name} says: {AGAIN}")

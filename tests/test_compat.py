@@ -12,14 +12,18 @@ from unittest import mock
 import numpy as np
 import pytest
 import torch
-from fairseq.data import data_utils
+from fairseq.data import Dictionary, data_utils
+from fairseq.dataclass.configs import EMAConfig
 from fairseq.dataclass.initialize import add_defaults
+from fairseq.models.ema import EMA
 from fairseq.tasks import FairseqTask
 from fairseq.tasks.translation import TranslationConfig, TranslationTask
 from omegaconf import OmegaConf
+from sq_models import build
 
 from compgen.data import scan
 from compgen_fairseq import compat
+from compgen_fairseq.models.known_dictionary import KnownDictionary
 
 
 def batches(n, batch_by_size=None, seed=0, **limits):
@@ -103,6 +107,20 @@ def test_the_criterion_of_any_task_can_tell_a_dummy_batch(dummy):
     assert said == [dummy] and loss == (not dummy)
 
 
+@pytest.mark.parametrize("ema_fp32", [False, True])
+def test_every_weight_is_averaged_once_an_update(ema_fp32):
+    """Also a tied embedding, which has two names."""
+    model = build("sal")
+    ema = EMA(model, EMAConfig(ema_decay=0.75, ema_fp32=ema_fp32))
+    before = {name: value.clone() for name, value in model.state_dict().items()}
+    for parameter in model.parameters():
+        parameter.data += 1
+    ema.step(model, 1)
+    average = ema.get_model().state_dict()
+    for name, _ in model.named_parameters(remove_duplicate=False):
+        torch.testing.assert_close(average[name], before[name] + 0.25)
+
+
 def save_and_load(value, tmp_path):
     torch.save({"value": value}, tmp_path / "checkpoint.pt")
     return torch.load(tmp_path / "checkpoint.pt")["value"]
@@ -149,6 +167,18 @@ def test_what_this_package_refuses_ends_in_a_sentence(hook, capsys, tmp_path):
     assert capsys.readouterr().err == f"fairseq-train: {file}, {reason}\n"
 
 
+def test_what_this_package_refuses_is_told_where_fairseq_says_something_else(hook, capsys):
+    def load():
+        try:
+            kept = {"fingerprint": torch.tensor(1)}
+            KnownDictionary(Dictionary())._load_from_state_dict(kept, "")
+        except Exception:  # as fairseq's trainer does
+            raise Exception("please ensure that the architectures match.")  # noqa: B904
+
+    hook(raised(load))
+    assert "was trained with a dictionary of other words" in capsys.readouterr().err
+
+
 @pytest.mark.parametrize(
     "error, told",
     [
@@ -165,9 +195,14 @@ def test_other_errors_end_in_a_sentence_with_their_place(hook, capsys, error, to
     assert line.startswith("fairseq-train: ") and told in line
 
 
-def test_what_a_worker_died_of_is_told(hook, capsys):
-    trace = f'Traceback (most recent call last):\n  File "{compat.__file__}", line 3, in check\n'
-    hook(RuntimeError(f"\n\n-- Process 1 terminated:\n{trace}ValueError: --lr is too high\n"))
+@pytest.mark.parametrize("answered", [False, True])
+def test_what_a_worker_died_of_is_told(hook, capsys, answered):
+    trace = 'Traceback (most recent call last):\n  File "{}", line 3, in check\n{}\n'
+    died = trace.format(compat.__file__, "ValueError: --lr is too high")
+    if answered:
+        died += "\nDuring handling of the above exception, another exception occurred:\n\n"
+        died += trace.format("fairseq/trainer.py", "Exception: Cannot load model parameters")
+    hook(RuntimeError(f"\n\n-- Process 1 terminated:\n{died}"))
     assert capsys.readouterr().err == "fairseq-train: --lr is too high\n"
 
 

@@ -12,7 +12,6 @@ import torch
 import torch.nn as nn
 from fairseq.data import Dictionary
 from fairseq.dataclass import ChoiceEnum, FairseqDataclass
-from fairseq.dataclass.utils import gen_parser_from_dataclass
 from fairseq.models import BaseFairseqModel, register_model
 from fairseq.models.roberta.model import RobertaClassificationHead, RobertaLMHead
 from fairseq.models.transformer import TransformerConfig, TransformerEncoderBase
@@ -175,11 +174,6 @@ class CATModel(BaseFairseqModel):
             head.apply(init_bert_params)
         if cfg.freeze_backbone:
             self.requires_grad_(False)
-
-    @classmethod
-    def add_args(cls, parser: Any) -> None:
-        """Add the flags; defaults are left to the architecture presets."""
-        gen_parser_from_dataclass(parser, CATConfig(), delete_default=True)
 
     @classmethod
     def build_model(cls, cfg: Any, task: Any) -> "CATModel":

@@ -12,11 +12,7 @@ from compgen_fairseq.modules.code_predictor import CodePredictor
 from compgen_fairseq.modules.dropout import apply_dropout
 from compgen_fairseq.modules.structural_outputs import SideOutputs
 from compgen_fairseq.modules.transformer_layer import StreamLayer
-from compgen_fairseq.modules.vector_quantizer import (
-    VectorQuantizer,
-    code_logits,
-    first_argmax,
-)
+from compgen_fairseq.modules.vector_quantizer import VectorQuantizer, code_logits
 
 #: Decay of SAL's moving average of the codes (the authors' value; SRL has none).
 EMA_DECAY = 0.999
@@ -154,7 +150,7 @@ class StreamStack(nn.Module):
         if quantizer.frozen:
             return quantizer.type_codes
         embeddings = self.embedding.weight * self.scale
-        return first_argmax(code_logits(embeddings, quantizer.codebook(), quantizer.similarity))
+        return code_logits(embeddings, quantizer.codebook(), quantizer.similarity).argmax(-1)
 
 
 def next_positions(keep: Tensor) -> Tensor:

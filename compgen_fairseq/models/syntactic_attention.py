@@ -131,7 +131,8 @@ class SyntacticAttentionEncoder(FairseqEncoder):
         self.pad, self.start, self.end = dictionary.pad(), dictionary.bos(), dictionary.eos()
         self.dropout = cfg.dropout
         shared = cfg.syntactic_classes == "substitution"
-        self.register_buffer("classes", torch.full((len(dictionary),), -1) if shared else None)
+        # until classes are assigned, of which padding is one by itself, all types are one
+        self.register_buffer("classes", torch.full((len(dictionary),), 0) if shared else None)
         self.semantics = nn.Embedding(len(dictionary), cfg.semantic_dim, self.pad)
         self.sequence = (
             BidirectionalLSTM(cfg.semantic_dim, cfg.semantic_dim // 2)
@@ -363,7 +364,8 @@ class SyntacticAttentionModel(FairseqEncoderDecoderModel):
         """Which classes, and how many (any number), are still to be handed to
         :meth:`assign_classes`; None when none are (the task asks before each epoch)."""
         classes = self.encoder.classes
-        return None if classes is None or classes[0] >= 0 else ("substitution", None)
+        known = classes is None or classes[self.encoder.pad] > 0
+        return None if known else ("substitution", None)
 
     def assign_classes(self, source: Tensor, target: Tensor, owners: Tensor) -> None:
         """Let types share syntactic embeddings.
@@ -379,12 +381,5 @@ class SyntacticAttentionModel(FairseqEncoderDecoderModel):
             self.decoder.owners.copy_(owners)
 
 
-#: The paper's best model on SCAN (arXiv version, "Experimental procedure details").
-SCAN = {
-    "encoder_embed_dim": 100,
-    "encoder_hidden_size": 200,
-    "encoder_layers": 2,
-    "semantic_dim": 120,
-    "dropout": 0.5,
-}
-register_preset("syntactic_attention", "syntactic_attention_scan", SCAN)
+# the paper's best model on SCAN (arXiv version, "Experimental procedure details") is the default
+register_preset("syntactic_attention", "syntactic_attention_scan", {})

@@ -10,6 +10,9 @@ import torch.nn as nn
 import torch.nn.functional as F
 from torch import Tensor
 
+#: Divided by it, a gradient that --fp16 or --amp has scaled up stays finite.
+SMALLEST = 1e-30
+
 
 def class_means(x: Tensor, classes: Tensor, dim: int) -> Tensor:
     """Put the mean of its class in each type's place.
@@ -85,6 +88,7 @@ class ClassMeanings(nn.Module):
         attention = (scores + mask.squeeze(1)).float().softmax(-1)
         own = self.kinds[tokens].unsqueeze(-1).eq(self.owners)
         said = F.linear(self.say(words), weight).float() * own
-        mass = attention @ own.float()
-        said = (attention @ said / mass.clamp(min=torch.finfo(mass.dtype).tiny)).type_as(logits)
+        with torch.autocast(logits.device.type, enabled=False):
+            mass = (attention @ own.float()).clamp(min=SMALLEST)
+            said = (attention @ said / mass).type_as(logits)
         return class_means(logits - said, self.classes, -1) + said

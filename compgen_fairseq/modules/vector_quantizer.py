@@ -135,7 +135,7 @@ class VectorQuantizer(nn.Module):
         vectors = self.vectors()
         codebook = vectors[: self.num_codes]
         logits = code_logits(x, codebook, self.similarity)
-        codes = self.type_codes[tokens] if self.frozen else first_argmax(logits)
+        codes = self.type_codes[tokens] if self.frozen else logits.argmax(-1)
         raw = F.embedding(codes, codebook).type_as(x)
         stream = StraightThrough.apply(raw, x) if self.straight_through else raw
         return Quantized(codes, logits, stream, raw, codebook, vectors[-1])
@@ -182,13 +182,3 @@ class StraightThrough(torch.autograd.Function):
     @staticmethod
     def backward(ctx, *grads: Tensor) -> tuple[None, Tensor]:
         return None, grads[0]
-
-
-def first_argmax(logits: Tensor) -> Tensor:
-    """Argmax over the last dimension; ties go to the lowest index, NaN to the highest.
-
-    ``torch.argmax`` leaves the choice among equal maxima open, so the index is found by hand.
-    """
-    top = logits >= logits.amax(-1, keepdim=True)
-    index = torch.arange(logits.size(-1), device=logits.device)
-    return torch.where(top, index, logits.size(-1) - 1).amin(-1)

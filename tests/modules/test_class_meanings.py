@@ -57,6 +57,22 @@ def test_a_class_that_attention_has_lost_says_nothing_infinite(meanings):
     assert all(abs(x) <= 2 for x in said)
 
 
+def test_a_sentence_without_the_class_has_finite_gradients_when_the_loss_is_scaled(meanings):
+    """As by --fp16 and --amp, which begin at 128: they skip updates until none overflows."""
+    logits = torch.zeros(1, 1, 4, requires_grad=True)
+    words = torch.ones(1, 2, 1, requires_grad=True)
+    places = [torch.ones(1, n, 1) for n in (1, 2)]
+    weight, mask, tokens = torch.ones(4, 1), torch.zeros(1, 1, 1, 2), torch.tensor([[5, 5]])
+    meanings(logits, weight, *places, mask, words, tokens)[..., 1].sum().mul(2**16).backward()
+    assert words.grad.eq(0).all() and logits.grad.tolist() == [[[0, 2**15, 2**15, 0]]]
+
+
+def test_little_attention_chooses_as_much_does_under_autocast(meanings):
+    with torch.autocast("cpu", torch.float16):
+        said = decide(meanings, [3, 4, 5], [2.0, 2.0, 1.0], [0.0] * 4, [0.0, 0.0, 15.0])
+    assert said == pytest.approx([0, 2, -2, 0])
+
+
 @pytest.mark.parametrize("dim", [0, 1, -1])
 def test_class_means(dim):
     x = torch.randn(4, 4, generator=torch.Generator().manual_seed(1))

@@ -98,7 +98,6 @@ def test_training_reports_no_exact_match():
     assert "exact_match" not in total.get_smoothed_values()
 
 
-@pytest.mark.parametrize("text", ["beam=4", "[4]", ""])
-def test_generation_options_must_be_a_json_object(text):
+def test_generation_options_must_be_a_json_object():
     with pytest.raises(ValueError, match="--eval-exact-match-args must be a JSON object, not"):
-        make_task(eval_exact_match_args=text)
+        make_task(eval_exact_match_args="[4]")

@@ -1,0 +1,30 @@
+"""What the checks of opened files let through; what they refuse is in tests/cli/test_bad_inputs."""
+
+import pytest
+import torch
+from fairseq.data import Dictionary, data_utils
+from fairseq.data.huffman import HuffmanCodeBuilder, HuffmanMMapIndexedDatasetBuilder
+from fairseq.data.indexed_dataset import MMapIndexedDatasetBuilder
+
+import compgen_fairseq  # noqa: F401  (checks what is opened)
+
+
+def test_a_pair_without_alignment(tmp_path):
+    prefix = str(tmp_path / "train.align.src-tgt")
+    builder = MMapIndexedDatasetBuilder(f"{prefix}.bin")
+    for links in ([0, 0, 1, 1], [], [0, 1]):
+        builder.add_item(torch.tensor(links))
+    builder.finalize(f"{prefix}.idx")
+    data = data_utils.load_indexed_dataset(prefix, None, None)
+    assert [links.tolist() for links in data] == [[0, 0, 1, 1], [], [0, 1]]
+    with pytest.raises(ValueError, match=r"src-tgt\.idx contradicts itself"):
+        data_utils.load_indexed_dataset(prefix, Dictionary())
+
+
+def test_huffman_coded_sentences(tmp_path):
+    prefix = str(tmp_path / "train")
+    code = HuffmanCodeBuilder()
+    code.add_symbols("a", "b", "b")
+    with HuffmanMMapIndexedDatasetBuilder(prefix, code.build_code()) as builder:
+        builder.add_item(["b", "a"])
+    assert len(data_utils.load_indexed_dataset(prefix, Dictionary())) == 1
