@@ -2,7 +2,6 @@
 
 import contextlib
 import csv
-import errno
 import io
 import json
 import os
@@ -14,7 +13,11 @@ from typing import Any
 @contextlib.contextmanager
 def replacing(path: Path) -> Iterator[Path]:
     """Another name beside ``path`` to write to, which becomes ``path`` if nothing goes wrong and is
-    removed if something does."""
+    removed if something does. A pipe or a device is written to itself; a link stays a link."""
+    if path.exists() and not path.is_file():
+        yield path
+        return
+    path = Path(os.path.realpath(path))
     partial = path.with_name(f".{path.name}.{os.getpid()}")
     try:
         yield partial
@@ -48,8 +51,6 @@ def write_files(texts: Mapping[Any, str | Iterable[str]]) -> None:
             for path, text in texts.items():
                 if not path:
                     continue
-                if Path(path).is_dir():
-                    raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR))
                 partial = stack.enter_context(replacing(Path(path)))
                 with partial.open("w", encoding="utf-8") as file:
                     file.writelines([text] if isinstance(text, str) else text)

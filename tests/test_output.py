@@ -2,6 +2,8 @@
 
 import csv
 import json
+import os
+from pathlib import Path
 
 import pytest
 
@@ -40,3 +42,15 @@ def test_what_cannot_be_written_leaves_nothing(tmp_path):
     with pytest.raises(ValueError, match=r"table\.json: Is a directory"):
         write_json(path, [])
     assert [p.name for p in tmp_path.iterdir()] == ["table.json"]
+
+
+def test_a_link_stays_a_link_and_a_pipe_a_pipe(tmp_path):
+    link, pipe = tmp_path / "link", tmp_path / "pipe"
+    link.symlink_to("file")
+    os.mkfifo(pipe)
+    reader = os.open(pipe, os.O_RDONLY | os.O_NONBLOCK)
+    write_files({link: "1", pipe: "2"})
+    assert (os.read(reader, 9), link.readlink()) == (b"2", Path("file"))
+    os.close(reader)
+    assert (tmp_path / "file").read_text() == "1"
+    assert {path.name for path in tmp_path.iterdir()} == {"file", "link", "pipe"}
