@@ -69,9 +69,10 @@ def compare_paired(
         raise ValueError(f"{len(first)} and {len(second)} values are no pairs")
     if first.size < 2:
         raise ValueError("fewer than two units cannot be resampled")
-    a_higher, b_higher = int((first > second).sum()), int((second > first).sum())
+    differences = np.round(second - first, 9)  # of equal means over seeds only rounding is left
+    a_higher, b_higher = int((differences < 0).sum()), int((differences > 0).sum())
     low, high = stats.bootstrap(
-        (second - first,),  # resampling pairs and resampling their differences is the same
+        (differences,),  # resampling pairs and resampling their differences is the same
         np.mean,
         n_resamples=resamples,
         batch=100,  # keeps memory at 100 x n values

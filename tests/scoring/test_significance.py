@@ -47,6 +47,10 @@ def test_swapped_systems_mirror_the_result():
 def test_equal_systems_do_not_differ():
     found = compare_paired([True, False, True], [True, False, True])
     assert (found.p_value, found.interval, found.difference) == (1, (0, 0), 0)
+    rates = (0.2, 0.4, 0.6)  # whose sum, forwards and backwards, is not the same
+    means = sum(rates) / 3, sum(reversed(rates)) / 3
+    found = compare_paired([means[0]] * 9, [means[1]] * 9)
+    assert (found.a_higher, found.b_higher, found.p_value, found.interval) == (0, 0, 1, (0, 0))
 
 
 def test_a_seed_gives_the_same_interval_again():
