@@ -4,9 +4,12 @@ CoGnition's lexicon has two columns, one of own compounds three (see docs/cter.m
 """
 
 import functools
+import html
 import re
 from collections.abc import Mapping, Sequence
 from pathlib import Path
+
+import regex
 
 from compgen.scoring import cter
 from compgen.scoring.cter import GroupOf, Line, Rules
@@ -95,10 +98,10 @@ class OwnRules(Rules):
         return self._form(line.hypothesis)
 
     def _form(self, text: str) -> str:
-        text = text.replace("@@ ", "")
+        text = html.unescape(text.replace("@@ ", ""))  # Moses writes ' as &apos;
         if not self.by_words:
             return text.replace(" ", "")
-        words = re.findall(r"\w+", text.casefold())
+        words = regex.findall(r"\w+", text.casefold())  # for re, vowel signs are not in words
         return f" {' '.join(words)} "
 
     @functools.cached_property
