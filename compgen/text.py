@@ -5,13 +5,13 @@ from pathlib import Path
 
 
 def read_text(path: Path | str) -> str:
-    """The text of a UTF-8 file.
+    """The text of a UTF-8 file, without the mark (BOM) that Windows puts before it.
 
     Raises:
         ValueError: if it cannot be read; the message names the file.
     """
     try:
-        with open(path, encoding="utf-8", newline="\n") as file:
+        with open(path, encoding="utf-8-sig", newline="\n") as file:
             return file.read()
     except OSError as error:
         raise ValueError(f"{path}: {error.strerror}") from None

@@ -47,7 +47,7 @@ OPENING = re.compile(r"<seg\b", re.IGNORECASE)
 def stream_lines(path: Path, progress: str | None = None) -> Iterator[str]:
     """The lines of a UTF-8 file, gzip'ed if its name ends in ``.gz``.
 
-    Only a line feed ends a line.
+    Only a line feed ends a line. The mark (BOM) that Windows puts before a text is no part of it.
 
     Args:
         path: the file.
@@ -71,7 +71,7 @@ def stream_lines(path: Path, progress: str | None = None) -> Iterator[str]:
             for number, line in enumerate(stream, 1):
                 if number % BATCH == 1:
                     bar.update(raw.tell() - bar.n)
-                yield line.decode("utf-8").rstrip("\n")
+                yield line.decode("utf-8" if number > 1 else "utf-8-sig").rstrip("\n")
         except (EOFError, gzip.BadGzipFile, zlib.error) as error:
             raise ValueError(f"{path} is cut short or damaged ({error}).") from None
         except UnicodeDecodeError as error:
