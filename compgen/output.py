@@ -9,6 +9,8 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from compgen.text import naming
+
 
 @contextlib.contextmanager
 def replacing(path: Path) -> Iterator[Path]:
@@ -45,17 +47,13 @@ def write_files(texts: Mapping[Any, str | Iterable[str]]) -> None:
     Raises:
         ValueError: if one cannot be written.
     """
-    path: Path | str = ""
-    try:
-        with contextlib.ExitStack() as stack:
-            for path, text in texts.items():
-                if not path:
-                    continue
+    with contextlib.ExitStack() as stack:
+        for path, text in texts.items():
+            if path:
+                stack.enter_context(naming(path))
                 partial = stack.enter_context(replacing(Path(path)))
                 with partial.open("w", encoding="utf-8") as file:
                     file.writelines([text] if isinstance(text, str) else text)
-    except OSError as error:
-        raise ValueError(f"{path}: {error.strerror}") from None
 
 
 def write_json(path: Path, data: Any) -> Path:
@@ -96,10 +94,8 @@ def write_bytes(path: Path, data: bytes) -> Path:
     Raises:
         ValueError: if it cannot be written.
     """
-    try:
+    with naming(path):
         path.parent.mkdir(parents=True, exist_ok=True)
         with replacing(path) as partial:
             partial.write_bytes(data)
-    except OSError as error:
-        raise ValueError(f"{path}: {error.strerror}") from None
     return path

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from compgen.output import write_csv, write_files, write_json
+from compgen.text import write_lines
 
 
 def test_all_files_are_written_or_none(tmp_path):
@@ -31,6 +32,12 @@ def test_what_is_written_can_be_read(tmp_path):
     path = write_json(tmp_path / "new" / "table.json", rows)
     assert json.loads(path.read_text(encoding="utf-8")) == rows
     assert sorted(p.name for p in path.parent.iterdir()) == ["table.csv", "table.json"]
+
+
+def test_a_full_disk_is_named():
+    for write in (write_lines, write_json):
+        with pytest.raises(ValueError, match=r"^/dev/full: No space left on device$"):
+            write(Path("/dev/full"), ["text"])
 
 
 def test_what_cannot_be_written_leaves_nothing(tmp_path):

@@ -28,6 +28,8 @@ from sacremoses import MosesPunctNormalizer, MosesTokenizer
 from subword_nmt import apply_bpe, learn_bpe
 from tqdm import tqdm
 
+from compgen.text import naming
+
 Pair = tuple[str, str]
 Side = Callable[[str], str]
 
@@ -144,11 +146,11 @@ def write_parts(pairs: Iterable[tuple[str, Pair]], folder: Path, languages: Pair
         languages: of the source and of the target.
 
     Raises:
-        ValueError: if a part has no pair.
+        ValueError: if a part has no pair, or cannot be written.
     """
     folder.mkdir()
     written = dict.fromkeys(PARTS, 0)
-    with ExitStack() as stack:
+    with naming(folder), ExitStack() as stack:
         files = {
             (part, language): stack.enter_context(
                 open(folder / f"{part}.{language}", "w", encoding="utf-8", newline="\n")
