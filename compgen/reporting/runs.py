@@ -93,7 +93,7 @@ class Run:
             fingerprint of the data and ``restarts`` if there were any; seed, paths,
             logging and devices are not in it.
         updates: the number of updates it was trained for.
-        minutes: what the training took, with all restarts.
+        minutes: what the training took, with all restarts; None where a part is not recorded.
         scores: by their name.
         command: what started the training, as far as that is recorded.
         machine: what it ran on, as far as that is recorded.
@@ -107,7 +107,7 @@ class Run:
     seed: int
     settings: dict[str, Any]
     updates: int
-    minutes: float
+    minutes: float | None
     scores: dict[ScoreName, Score]
     command: str = "not recorded"
     machine: str = "not recorded"
@@ -181,7 +181,7 @@ def read_result(file: Path) -> Run:
             seed=whole(found["seed"]),
             settings={"settings": found["settings"], DATA: found["data"]["fingerprint"]},
             updates=whole(found["updates"]),
-            minutes=math.nan if found["minutes"] is None else number(found["minutes"]),
+            minutes=None if found["minutes"] is None else number(found["minutes"]),
             scores={
                 ScoreName(name, checkpoint): Score(
                     number(value["score"] if isinstance(value, dict) else value),
