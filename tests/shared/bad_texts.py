@@ -32,7 +32,7 @@ RUNS = {
     "workers-text": "no record",
     "minutes-text": "no record",
     "minutes-nan": "no record",
-    "no-data": "no result",
+    "no-data": "what data it was trained on cannot be told",
     "data-text": "not JSON",
     "data-empty": "checksums",
     "no-scores": "no scores",
