@@ -149,7 +149,9 @@ def check_compounds(
         ValueError: if a compound holds an unknown atom or one that the lexicon lacks, or the lines
             are not groups of five that share a compound.
     """
-    if not compounds or len(compounds) % GROUP:
+    if not compounds:
+        raise ValueError(f"{path}: it has no compounds")
+    if len(compounds) % GROUP:
         raise ValueError(f"{path}: {len(compounds)} lines are not groups of {GROUP}")
     for i, compound in enumerate(compounds):
         start = i // GROUP * GROUP
