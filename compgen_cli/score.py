@@ -66,7 +66,8 @@ def add_options(parser: argparse.ArgumentParser) -> None:
         help="put hypotheses and references back into plain text first: join @@ subwords, then "
         "remove every space (chinese) or use sacremoses (moses)",
     )
-    group.add_argument("--lang", default="en", help="the target language, for moses (default: en)")
+    text = "the target language's code, for moses, whose general rules are for all that have none "
+    group.add_argument("--lang", type=str.lower, default="en", help=f"{text}(default: en)")
     group.add_argument("--lowercase", action="store_true", help="compare without case")
 
 
