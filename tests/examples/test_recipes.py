@@ -1,13 +1,17 @@
 """The recipes: train, resume, evaluate and report through the real scripts, on tiny data."""
 
 import json
+import os
 import re
 
 import pytest
+from instant import instant
+from logs import write_log
 from recipes import EXAMPLES, TINY, prepared, script
 
 from compgen.reporting.runs import read_result
 from compgen.reporting.verdicts import unpack
+from compgen.text import write_lines
 
 
 @pytest.mark.parametrize(
@@ -191,6 +195,22 @@ def test_errors_are_sentences(tmp_path):
     (tmp_path / "x").mkdir()
     (tmp_path / "x" / "PREPARED.json").write_text("{other}")
     assert "other data" in script("cogs/train.sh", tmp_path, tmp_path / "x", status=2)
+
+
+def test_other_flags_are_decoded_with(tmp_path):
+    data, save, program = tmp_path / "data", tmp_path / "save", tmp_path / "bin/fairseq-generate"
+    write_log(save / "said", ["daxy"], ["daxiste"], ["daxiste"])
+    write_lines(program, ["#!/bin/sh", 'echo "$@" >>"$SAVE/calls"', 'cat "$SAVE/said"'])
+    program.chmod(0o755)
+    write_lines(data / "PREPARED.json", [json.dumps({"pairs": {"test": 1, "test1": 1}})])
+    write_lines(data / "raw" / "test1.fr", ["daxiste"])
+    for name in ("best", "last"):
+        (save / f"checkpoint_{name}.pt").write_text(name)
+    path = os.pathsep.join([str(program.parent), instant(), os.environ["PATH"]])
+    for beam, calls in (("2", 4), ("2", 4), ("3", 8)):
+        script("daxy/evaluate.sh", data, save, "--lenpen", 1, BEAM=beam, PATH=path, SAVE=str(save))
+        called = (save / "calls").read_text().splitlines()
+        assert len(called) == calls and all(f"--beam {beam} " in line for line in called[-4:])
 
 
 def test_restarts(tmp_path, run):
