@@ -151,7 +151,7 @@ def _chosen(run: Run, settings: dict[str, Any]) -> dict[str, Any]:
 def _epochs(log: Path) -> float | None:
     """How many epochs the last line about training is after."""
     try:
-        found = STEP.findall(log.read_text(encoding="utf-8"))
+        found = STEP.findall(log.read_text(encoding="utf-8", errors="replace"))
     except OSError:
         return None
     if not found:
