@@ -317,15 +317,14 @@ class Preparation:
             ValueError: fairseq fails.
         """
         command = [sys.executable, "-m", "fairseq_cli.preprocess", f"--destdir={self.data}"]
-        command += [f"--trainpref={self.raw / 'train'}", f"--validpref={self.raw / 'valid'}"]
+        command += ["--trainpref=train", "--validpref=valid", "--padding-factor=1", *options]
         if tests:
-            command += ["--testpref=" + ",".join(str(self.raw / test) for test in tests)]
-        command += ["--padding-factor=1", *options]
+            command += [f"--testpref={','.join(tests)}"]
         files = sum(1 for _ in self.raw.iterdir())
         log = []
         with (
             subprocess.Popen(
-                command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
+                command, cwd=self.raw, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
             ) as process,
             tqdm(total=files, desc="binarise", unit="file", disable=None) as bar,
         ):
