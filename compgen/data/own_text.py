@@ -7,6 +7,7 @@ files; then everything is as for the published corpora (:mod:`compgen.data.trans
 import argparse
 import hashlib
 import heapq
+import itertools
 import json
 from collections.abc import Iterable, Iterator, Sequence
 from functools import partial
@@ -21,6 +22,7 @@ from compgen.ranges import AT_LEAST_0, AT_LEAST_1
 SCRIPT = "prepare/bitext.sh"
 PARTS = ("train", "valid", "test")
 TABLES = (".tsv", ".jsonl")
+AT_ONCE = 100_000  # sources of which it is looked at once whether they are to be held out
 ABOUT = """Prepare parallel text of your own as a fairseq data folder.
 
   prepare/bitext.sh DEST --train a.en a.de --valid v.en v.de --test t.en t.de
@@ -195,7 +197,10 @@ def _choose(sources: Iterable[str], held_out: dict[str, int]) -> dict[int, str]:
         ValueError: there are not as many different ones.
     """
     wanted = sum(held_out.values())
-    smallest = heapq.nsmallest(wanted, {_digest(source) for source in sources if source})
+    digests = (_digest(source) for source in sources if source)
+    smallest: list[int] = []
+    while some := set(itertools.islice(digests, AT_ONCE)):
+        smallest = heapq.nsmallest(wanted, some.union(smallest))
     if len(smallest) < wanted:
         raise ValueError(
             f"{wanted} pairs are to be held out, but only {len(smallest)} sources differ;"
