@@ -142,8 +142,10 @@ def _inputs(
         for path in files[part]:
             if not path.is_file():
                 raise ValueError(f"--{part}: there is no file {path}.")
-        if sum(_suffix(path) not in TABLES for path in files[part]) % 2:
-            raise ValueError(f"--{part}: {' '.join(names)}: a text file has no partner.")
+        rest = iter(files[part])
+        for path in rest:
+            if _suffix(path) not in TABLES and _suffix(next(rest, Path("no.tsv"))) in TABLES:
+                raise ValueError(f"--{part}: the text file {path} has no partner after it.")
     return files, held_out, (languages[0], languages[1])
 
 
