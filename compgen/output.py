@@ -34,26 +34,28 @@ def write(path: Path | str, text: str | Iterable[str]) -> None:
     Raises:
         ValueError: if it cannot be written.
     """
-    write_files({path: text})
+    write_files((path, text))
 
 
-def write_files(texts: Mapping[Any, str | Iterable[str]]) -> None:
+def write_files(*files: tuple[Path | str | None, str | Iterable[str]]) -> None:
     """Write text files under other names, then rename them: if one cannot be written, none is.
 
     Args:
-        texts: the text of each path; under None or "", of a flag that was not given, none is
-            written.
+        files: pairs of a path and its text; with None or "", of a flag that was not given, none
+            is written.
 
     Raises:
-        ValueError: if one cannot be written.
+        ValueError: if one cannot be written, or two of them are one.
     """
+    wanted = [(path, text) for path, text in files if path]
+    if len({os.path.realpath(path) for path, _ in wanted}) < len(wanted):
+        raise ValueError(f"{wanted[-1][0]} would hold two outputs: name another file for one")
     with contextlib.ExitStack() as stack:
-        for path, text in texts.items():
-            if path:
-                stack.enter_context(naming(path))
-                partial = stack.enter_context(replacing(Path(path)))
-                with partial.open("w", encoding="utf-8") as file:
-                    file.writelines([text] if isinstance(text, str) else text)
+        for path, text in wanted:
+            stack.enter_context(naming(path))
+            partial = stack.enter_context(replacing(Path(path)))
+            with partial.open("w", encoding="utf-8") as file:
+                file.writelines([text] if isinstance(text, str) else text)
 
 
 def write_json(path: Path, data: Any) -> Path:

@@ -41,8 +41,7 @@ def main(argv: list[str] | None = None) -> int:
     if args.check:
         return _check(args, lexicon)
     score, table, rows = (_against if args.against else _score)(args, lexicon)
-    texts = {args.per_line: rows, args.json_out: f"{json.dumps(score)}\n"}
-    write_files(texts)
+    write_files((args.per_line, rows), (args.json_out, f"{json.dumps(score)}\n"))
     print(*([json.dumps(score)] if args.json else [table, score["signature"]]), sep="\n")
     return 0
 

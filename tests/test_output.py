@@ -12,11 +12,13 @@ from compgen.text import write_lines
 
 
 def test_all_files_are_written_or_none(tmp_path):
-    write_files({tmp_path / "a": "1", tmp_path / "b": "2"})
+    write_files((tmp_path / "a", "1"), (tmp_path / "b", "2"), (None, "3"))
     (tmp_path / "folder").mkdir()
     for bad in (tmp_path / "folder", tmp_path / "none" / "c", tmp_path / "a" / "c"):
         with pytest.raises(ValueError, match=rf"^{bad}: "):
-            write_files({tmp_path / "a": "3", bad: "4", tmp_path / "b": "5"})
+            write_files((tmp_path / "a", "3"), (bad, "4"), (tmp_path / "b", "5"))
+    with pytest.raises(ValueError, match=r"a would hold two outputs"):
+        write_files((tmp_path / "a", "3"), (tmp_path / "folder" / ".." / "a", "4"))
     assert [(tmp_path / name).read_text() for name in "ab"] == ["1", "2"]
     assert {path.name for path in tmp_path.iterdir()} == {"a", "b", "folder"}
 
@@ -56,7 +58,7 @@ def test_a_link_stays_a_link_and_a_pipe_a_pipe(tmp_path):
     link.symlink_to("file")
     os.mkfifo(pipe)
     reader = os.open(pipe, os.O_RDONLY | os.O_NONBLOCK)
-    write_files({link: "1", pipe: "2"})
+    write_files((link, "1"), (pipe, "2"))
     assert (os.read(reader, 9), link.readlink()) == (b"2", Path("file"))
     os.close(reader)
     assert (tmp_path / "file").read_text() == "1"
