@@ -220,12 +220,13 @@ train() {
 }
 
 # generate NAME SUBSET FLAG...: decodes with checkpoint_NAME.pt into SAVE/SUBSET.NAME.log, unless
-# that has been done since the checkpoint was written, with the flags that are in the log's first
-# line. The flags in "complete" have compgen-score refuse a log that lacks one of SUBSET's sentences.
+# that has been done since the checkpoint was written, with the data and flags that are in the log's
+# first line. The flags in "complete" have compgen-score refuse a log that lacks one of SUBSET's
+# sentences.
 generate() {
     local name="$1" checkpoint="$save/checkpoint_$1.pt" subset="$2" log="$save/$2.$1.log" flags
     shift 2
-    flags="flags: $* ${more[*]}"
+    flags="data $(cksum <"$data/PREPARED.json"), flags $* ${more[*]}"
     if [[ ! -e $checkpoint ]]; then
         echo "$0: there is no $checkpoint; train.sh comes first" >&2
         exit 1

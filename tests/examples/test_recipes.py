@@ -197,17 +197,18 @@ def test_errors_are_sentences(tmp_path):
     assert "other data" in script("cogs/train.sh", tmp_path, tmp_path / "x", status=2)
 
 
-def test_other_flags_are_decoded_with(tmp_path):
+def test_with_other_flags_or_data_it_is_decoded_again(tmp_path):
     data, save, program = tmp_path / "data", tmp_path / "save", tmp_path / "bin/fairseq-generate"
     write_log(save / "said", ["daxy"], ["daxiste"], ["daxiste"])
     write_lines(program, ["#!/bin/sh", 'echo "$@" >>"$SAVE/calls"', 'cat "$SAVE/said"'])
     program.chmod(0o755)
-    write_lines(data / "PREPARED.json", [json.dumps({"pairs": {"test": 1, "test1": 1}})])
     write_lines(data / "raw" / "test1.fr", ["daxiste"])
     for name in ("best", "last"):
         (save / f"checkpoint_{name}.pt").write_text(name)
     path = os.pathsep.join([str(program.parent), instant(), os.environ["PATH"]])
-    for beam, calls in (("2", 4), ("2", 4), ("3", 8)):
+    for beam, of, calls in (("2", "a", 4), ("2", "a", 4), ("3", "a", 8), ("3", "b", 12)):
+        record = {"pairs": {"test": 1, "test1": 1}, "sha256": {"dict.fr.txt": of}}
+        write_lines(data / "PREPARED.json", [json.dumps(record)])
         script("daxy/evaluate.sh", data, save, "--lenpen", 1, BEAM=beam, PATH=path, SAVE=str(save))
         called = (save / "calls").read_text().splitlines()
         assert len(called) == calls and all(f"--beam {beam} " in line for line in called[-4:])
