@@ -173,7 +173,7 @@ best_restart() {
         if [[ -e $folder/objective ]]; then continue; fi
         RESTARTS=1 SEED=$seed bash "$0" "$data" "$folder" "${more[@]}" \
             --max-update "${RESTART_UPDATES:=600}" --disable-validation
-        awk -F '[ =,]+' -v seed="$seed" '
+        LC_ALL=C awk -F '[ =,]+' -v seed="$seed" '
             / train_inner / { for (i = 1; i < NF; i++) value[$i] = $(i + 1) }
             END {
                 if (!("mmi_entropy_source" in value)) exit 1
@@ -185,7 +185,7 @@ best_restart() {
         }
         mv "$folder/objective.partial" "$folder/objective"
     done
-    SEED="$(sort -g "${objectives[@]}" | tail -n 1 | cut -d ' ' -f 2)"
+    SEED="$(LC_ALL=C sort -g "${objectives[@]}" | tail -n 1 | cut -d ' ' -f 2)"
     if [[ ! -e $save/checkpoint_last.pt ]]; then
         cp "$save/restarts/$SEED/checkpoint_last.pt" "$save/checkpoint_last.pt.partial"
         mv "$save/checkpoint_last.pt.partial" "$save/checkpoint_last.pt"
