@@ -9,8 +9,6 @@ import re
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-import regex
-
 from compgen.scoring import cter
 from compgen.scoring.cter import GroupOf, Line, Rules
 from compgen.scoring.cter_strict import StrictRules
@@ -101,7 +99,9 @@ class OwnRules(Rules):
         text = html.unescape(text.replace("@@ ", ""))  # Moses writes ' as &apos;
         if not self.by_words:
             return text.replace(" ", "")
-        words = regex.findall(r"\w+", text.casefold())  # for re, vowel signs are not in words
+        import regex  # for re, vowel signs are not in words
+
+        words = regex.findall(r"\w+", text.casefold())
         return f" {' '.join(words)} "
 
     @functools.cached_property
