@@ -80,18 +80,22 @@ def five_by_five(index: int) -> int:
     return index // GROUP
 
 
-def read_lexicon(path: Path | str) -> Lexicon:
+def read_lexicon(path: Path | str, lines: Sequence[str] | None = None) -> Lexicon:
     """Read lines of an atom, a tab and its translations, joined by ``/``.
 
     A later line for the same atom wins.  The entry ``/`` alone means that the atom always counts
     as translated and has no position; everywhere else nothing before, between or behind slashes
     is an *empty* alternative, which is found at every position.
 
+    Args:
+        path: the file.
+        lines: what is in it, where that has been read: a pipe can be read only once.
+
     Raises:
         ValueError: if the file cannot be read, is empty, or a line has not these two parts.
     """
     lexicon = {}
-    for number, line in enumerate(read_lines(path), 1):
+    for number, line in enumerate(read_lines(path) if lines is None else lines, 1):
         atom, tab, entry = line.partition("\t")
         if not tab or not atom:
             raise ValueError(f"{path}, line {number}: not an atom, a tab and its translations")

@@ -150,7 +150,7 @@ def load(path: Path | str, strict: bool = False) -> Rules:
         if own.bad:
             raise ValueError(_first(path, own.bad))
         return own
-    lexicon = cter.read_lexicon(path)
+    lexicon = cter.read_lexicon(path, lines)
     return StrictRules(lexicon) if strict else Rules(lexicon)
 
 
