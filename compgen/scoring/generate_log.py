@@ -38,13 +38,13 @@ class Generation:
     path: Path | str = field(default="the log", compare=False)
 
     def references(self, file: Path | str | None = None) -> list[str]:
-        """The references: a file's lines, or else the log's targets.
+        """The references: a file's lines, spaced as in a log, or else the log's targets.
 
         Raises:
             ValueError: if there are none, or not one for each sentence.
         """
         if file:
-            return read_lines(file, len(self.sources))
+            return [" ".join(line.split()) for line in read_lines(file, len(self.sources))]
         if not self.targets:
             raise ValueError(f"{self.path}: it has no references (T- lines)")
         return self.targets
