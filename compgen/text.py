@@ -48,6 +48,11 @@ def split_lines(text: str) -> list[str]:
     return [line.rstrip("\r") for line in text.removesuffix("\n").split("\n")] if text else []
 
 
+def single_spaced(lines: Iterable[str]) -> list[str]:
+    """The lines with one space between words and none around them."""
+    return [" ".join(line.split()) for line in lines]
+
+
 def write_lines(path: Path, lines: Iterable[str]) -> None:
     """Write the lines as UTF-8 text, each with its newline.
 

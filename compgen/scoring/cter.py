@@ -13,7 +13,7 @@ from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from compgen.text import read_lines
+from compgen.text import read_lines, single_spaced
 
 MODIFIERS = {"mod0": "he liked", "mod1": "at the store", "mod2": "on the floor"}
 ATOMS = {
@@ -139,7 +139,7 @@ def read_compounds(path: Path | str, lexicon: Lexicon) -> list[str]:
     Raises:
         ValueError: as :func:`check_compounds`, or if the file cannot be read.
     """
-    compounds = read_lines(path)
+    compounds = single_spaced(read_lines(path))
     check_compounds(compounds, lexicon, path)
     return compounds
 

@@ -12,7 +12,7 @@ from pathlib import Path
 from compgen.scoring import cter
 from compgen.scoring.cter import GroupOf, Line, Rules
 from compgen.scoring.cter_strict import StrictRules
-from compgen.text import read_lines
+from compgen.text import read_lines, single_spaced
 
 
 class OwnRules(Rules):
@@ -69,7 +69,7 @@ class OwnRules(Rules):
         self.listed[atom] = translations
 
     def read_compounds(self, path: Path | str) -> list[str]:
-        compounds = read_lines(path)
+        compounds = single_spaced(read_lines(path))
         if bad := self.bad_compounds(compounds):
             raise ValueError(_first(path, bad))
         return compounds

@@ -44,8 +44,11 @@ def test_references_are_right(tmp_path, capsys):
 
 
 def test_what_is_wrong_is_said(worse, tmp_path, capsys):
-    verdicts = tmp_path / "verdicts.tsv"
-    assert cter.main([*RULES, "--log", worse, "--per-line", str(verdicts), "--why"]) == 0
+    verdicts, compounds = tmp_path / "verdicts.tsv", tmp_path / "compounds"
+    spaced = (EXAMPLE / "test.compound").read_text().replace("horse", "horse ", 2)
+    compounds.write_text(spaced)  # which are no other compounds
+    rules = [*RULES[:2], "--compound", str(compounds)]
+    assert cter.main([*rules, "--log", worse, "--per-line", str(verdicts), "--why"]) == 0
     assert capsys.readouterr().out.splitlines()[1].split() == ["all", "15.00", "50.00", "20"]
     with open(verdicts, newline="", encoding="utf-8") as file:
         rows = {r["id"]: r for r in csv.DictReader(file, delimiter="\t") if r["error"] == "1"}
