@@ -97,7 +97,7 @@ PREPARATIONS = {
     "bitext @out/made --from @folder": "--from FOLDER needs --languages",
     "bitext @out/made --from @none --languages src tgt": "@none/train.src",
     f"{TEXT} --languages ../x tgt": "../x",
-    f"{TEXT} --test @test.src": "the text file @test.src has no partner",
+    f"{TEXT} --test @test.src": "@test.src has no partner",
     f"{TEXT} --test @test.src @paws/swap/train.tsv @test.tgt": "@test.src has no partner",
     f"{TEXT} --valid 0": "--valid: hold out at least 1 pair",
     f"{TEXT} --valid 8 --test 100": "108 pairs are to be held out, but only 12 sources differ",
