@@ -124,8 +124,9 @@ def relative_change(
     if first.shape != second.shape or not first.sum():
         raise ValueError(f"no relative change from {first.sum():g} in {first.size} units")
     drawn = np.random.default_rng(seed).integers(first.size, size=(resamples, first.size))
-    changes = 100 * (second[drawn].sum(axis=1) / first[drawn].sum(axis=1) - 1)
-    low, high = np.percentile(changes, (2.5, 97.5))
+    before, after = first[drawn].sum(axis=1), second[drawn].sum(axis=1)
+    some = before > 0  # from nothing there is no relative change
+    low, high = np.percentile(100 * (after[some] / before[some] - 1), (2.5, 97.5))
     return RelativeChange(100 * float(second.sum() / first.sum() - 1), (float(low), float(high)))
 
 
