@@ -176,7 +176,9 @@ def timer(cuda: bool) -> Callable[[], float]:
     return time.perf_counter if cuda else time.process_time
 
 
-def scale(types: int, dim: int, k: int, memory: float, pairs: int) -> dict[str, float]:
+def scale(
+    types: int, pairs: int, dim: int = 512, k: int = 5, memory: float = 8.0
+) -> dict[str, float]:
     """Cluster made-up states of many types, whose frequencies fall as words' do."""
     dictionary = Dictionary()
     for i in range(types):
@@ -267,12 +269,9 @@ def parser() -> argparse.ArgumentParser:
         ("--length", 12, "of the hypotheses"),
         ("--threads", 1, "on the CPU"),
         ("--scale-pairs", 200_000, "of --scale"),
-        ("--scale-dim", 512, "of --scale, width of its states"),
-        ("--scale-k", 5, "of --scale, prototypes per type"),
     ):
         add(flag, type=int, default=default, help=f"{text} (default: %(default)s)")
     add("--scale", type=int, metavar="TYPES", help="cluster made-up states of so many types")
-    add("--scale-memory", type=float, default=8.0, help="of --scale, GiB (default: %(default)s)")
     add("--cpu", action="store_true", help="use no GPU")
     add("--json", type=Path, metavar="FILE", help="write the figures there too")
     return p
@@ -287,11 +286,7 @@ def main(argv: Sequence[str] | None = None) -> None:
         sys.exit(f"prototypes: {args.data} is no folder that fairseq-preprocess wrote")
     torch.set_num_threads(args.threads)
     logging.disable(logging.INFO)
-    if args.scale is None:
-        figures = measure(args)
-    else:
-        sizes = (args.scale_dim, args.scale_k, args.scale_memory, args.scale_pairs)
-        figures = scale(args.scale, *sizes)
+    figures = measure(args) if args.scale is None else scale(args.scale, args.scale_pairs)
     print("\n".join(lines(figures)))
     if args.json:
         args.json.write_text(json.dumps(figures, indent=1) + "\n")

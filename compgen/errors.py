@@ -88,8 +88,8 @@ def _of_another_process(text: str) -> tuple[bool, str, str, str] | None:
     return ours, kind.rpartition(".")[2], message, f"{_short(file)}:{line}"
 
 
-def command(name: str) -> Callable[[Command], Command]:
-    """Make a function the whole of a command: errors end in one sentence.
+def command(name: str, interrupted: str = "interrupted") -> Callable[[Command], Command]:
+    """Make a function the whole of a command: errors end in one sentence, and so does Ctrl-C.
 
     The function takes the words after the command's name and returns its exit status. With
     ``COMPGEN_TRACEBACK=1`` errors pass. A reader that goes away, as ``head`` does, is no error;
@@ -97,6 +97,7 @@ def command(name: str) -> Callable[[Command], Command]:
 
     Args:
         name: of the command, which begins the sentence.
+        interrupted: what is said of Ctrl-C.
     """
 
     def whole(main: Command) -> Command:
@@ -109,6 +110,9 @@ def command(name: str) -> Callable[[Command], Command]:
             except BrokenPipeError:
                 drop_output()
                 return 128 + signal.SIGPIPE
+            except KeyboardInterrupt:
+                print(f"\n{name}: {interrupted}", file=sys.stderr)
+                return 128 + signal.SIGINT
             except Exception as error:
                 if os.environ.get("COMPGEN_TRACEBACK"):
                     raise

@@ -2,7 +2,6 @@
 
 import contextlib
 import csv
-import errno
 import io
 import json
 import os
@@ -10,11 +9,17 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from compgen.text import naming
+
 
 @contextlib.contextmanager
 def replacing(path: Path) -> Iterator[Path]:
     """Another name beside ``path`` to write to, which becomes ``path`` if nothing goes wrong and is
-    removed if something does."""
+    removed if something does. A pipe or a device is written to itself; a link stays a link."""
+    if path.exists() and not path.is_file():
+        yield path
+        return
+    path = Path(os.path.realpath(path))
     partial = path.with_name(f".{path.name}.{os.getpid()}")
     try:
         yield partial
@@ -29,32 +34,28 @@ def write(path: Path | str, text: str | Iterable[str]) -> None:
     Raises:
         ValueError: if it cannot be written.
     """
-    write_files({path: text})
+    write_files((path, text))
 
 
-def write_files(texts: Mapping[Any, str | Iterable[str]]) -> None:
+def write_files(*files: tuple[Path | str | None, str | Iterable[str]]) -> None:
     """Write text files under other names, then rename them: if one cannot be written, none is.
 
     Args:
-        texts: the text of each path; under None or "", of a flag that was not given, none is
-            written.
+        files: pairs of a path and its text; with None or "", of a flag that was not given, none
+            is written.
 
     Raises:
-        ValueError: if one cannot be written.
+        ValueError: if one cannot be written, or two of them are one.
     """
-    path: Path | str = ""
-    try:
-        with contextlib.ExitStack() as stack:
-            for path, text in texts.items():
-                if not path:
-                    continue
-                if Path(path).is_dir():
-                    raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR))
-                partial = stack.enter_context(replacing(Path(path)))
-                with partial.open("w", encoding="utf-8") as file:
-                    file.writelines([text] if isinstance(text, str) else text)
-    except OSError as error:
-        raise ValueError(f"{path}: {error.strerror}") from None
+    wanted = [(path, text) for path, text in files if path]
+    if len({os.path.realpath(path) for path, _ in wanted}) < len(wanted):
+        raise ValueError(f"{wanted[-1][0]} would hold two outputs: name another file for one")
+    with contextlib.ExitStack() as stack:
+        for path, text in wanted:
+            stack.enter_context(naming(path))
+            partial = stack.enter_context(replacing(Path(path)))
+            with partial.open("w", encoding="utf-8") as file:
+                file.writelines([text] if isinstance(text, str) else text)
 
 
 def write_json(path: Path, data: Any) -> Path:
@@ -95,10 +96,8 @@ def write_bytes(path: Path, data: bytes) -> Path:
     Raises:
         ValueError: if it cannot be written.
     """
-    try:
+    with naming(path):
         path.parent.mkdir(parents=True, exist_ok=True)
         with replacing(path) as partial:
             partial.write_bytes(data)
-    except OSError as error:
-        raise ValueError(f"{path}: {error.strerror}") from None
     return path

@@ -38,6 +38,7 @@ def _matplotlib() -> Any:
         {
             "font.family": [name for name in FONTS if name in installed],
             "font.size": 9,
+            "text.parse_math": False,  # words may be dollars
             "pdf.fonttype": 42,
             "svg.hashsalt": "the same figure gives the same bytes",
             "axes.spines.top": False,

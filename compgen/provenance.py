@@ -95,7 +95,7 @@ def this_machine(gpus: Sequence[str] = (), processes: int = 1) -> dict[str, Any]
     named = re.search(r"^model name\s*:\s*(.+)$", information, re.MULTILINE)
     return {
         "cpu": named[1].strip() if named else platform.processor() or platform.machine(),
-        "cores": _cores(),
+        "cores": cores(),
         "threads": os.environ.get("OMP_NUM_THREADS", "not set"),
         "gpus": list(gpus),
         "processes": processes,
@@ -111,7 +111,8 @@ def machine(recorded: dict[str, Any]) -> str:
     return ", ".join(found)
 
 
-def _cores() -> int:
+def cores() -> int:
+    """How many cores this process may use, where the system says it."""
     try:
         return len(os.sched_getaffinity(0))
     except AttributeError:  # not on every system

@@ -1,20 +1,28 @@
 """Text files: read whole, or refused in a sentence."""
 
-from collections.abc import Iterable
+import contextlib
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 
+@contextlib.contextmanager
+def naming(path: Path | str) -> Iterator[None]:
+    """Have errors of the system name the file that they are about: they become a ValueError."""
+    try:
+        yield
+    except OSError as error:
+        raise ValueError(f"{path}: {error.strerror}") from None
+
+
 def read_text(path: Path | str) -> str:
-    """The text of a UTF-8 file.
+    """The text of a UTF-8 file, without the mark (BOM) that Windows puts before it.
 
     Raises:
         ValueError: if it cannot be read; the message names the file.
     """
     try:
-        with open(path, encoding="utf-8", newline="\n") as file:
+        with naming(path), open(path, encoding="utf-8-sig", newline="\n") as file:
             return file.read()
-    except OSError as error:
-        raise ValueError(f"{path}: {error.strerror}") from None
     except UnicodeDecodeError as error:
         raise ValueError(f"{path}: not UTF-8 text ({error.reason})") from None
 
@@ -40,11 +48,21 @@ def split_lines(text: str) -> list[str]:
     return [line.rstrip("\r") for line in text.removesuffix("\n").split("\n")] if text else []
 
 
+def single_spaced(lines: Iterable[str]) -> list[str]:
+    """The lines with one space between words and none around them."""
+    return [" ".join(line.split()) for line in lines]
+
+
 def write_lines(path: Path, lines: Iterable[str]) -> None:
-    """Write the lines as UTF-8 text, each with its newline."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    with path.open("w", encoding="utf-8", newline="\n") as file:
-        file.writelines(f"{line}\n" for line in lines)
+    """Write the lines as UTF-8 text, each with its newline.
+
+    Raises:
+        ValueError: if they cannot be written.
+    """
+    with naming(path):
+        path.parent.mkdir(parents=True, exist_ok=True)
+        with path.open("w", encoding="utf-8", newline="\n") as file:
+            file.writelines(f"{line}\n" for line in lines)
 
 
 def count_lines(path: Path) -> int:

@@ -17,7 +17,7 @@ from compgen.scoring.cter_rules import OwnRules, is_own, load
 from compgen.scoring.generate_log import Generation, read
 from compgen.scoring.metrics import CterMetric
 from compgen.scoring.signature import signature
-from compgen.text import read_lines
+from compgen.text import read_lines, single_spaced
 from compgen_cli.parser import Parser
 from compgen_cli.score import as_json
 
@@ -41,8 +41,7 @@ def main(argv: list[str] | None = None) -> int:
     if args.check:
         return _check(args, lexicon)
     score, table, rows = (_against if args.against else _score)(args, lexicon)
-    texts = {args.per_line: rows, args.json_out: f"{json.dumps(score)}\n"}
-    write_files(texts)
+    write_files((args.per_line, rows), (args.json_out, f"{json.dumps(score)}\n"))
     print(*([json.dumps(score)] if args.json else [table, score["signature"]]), sep="\n")
     return 0
 
@@ -58,7 +57,7 @@ def _check(args: argparse.Namespace, lexicon: Path) -> int:
     if not bad:
         rules, path = load(lexicon), _file(args, "--compound")
         if isinstance(rules, OwnRules):
-            compounds = read_lines(path)
+            compounds = single_spaced(read_lines(path))
             bad = [(path, *one) for one in rules.bad_compounds(compounds)]
         else:
             compounds = rules.read_compounds(path)

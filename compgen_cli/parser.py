@@ -3,6 +3,8 @@
 import argparse
 from typing import Any
 
+from compgen.scoring.signature import version
+
 
 class Parser(argparse.ArgumentParser):
     """A command's options. ``--version`` prints the package's version."""
@@ -17,7 +19,5 @@ class _Version(argparse.Action):
         super().__init__(option_strings, argparse.SUPPRESS, nargs=0, help=help)
 
     def __call__(self, parser: argparse.ArgumentParser, *_: Any) -> None:
-        from importlib.metadata import version
-
-        print(parser.prog, version("compgen-fairseq"))
+        print(parser.prog, version())
         parser.exit()

@@ -50,8 +50,7 @@ def main(argv: list[str] | None = None) -> int:
     found = predict(args)
     scored = score(found, args.subset, args.label)
     rows = (f"{label}\t{answer}\n" for label, answer in zip(*found, strict=True))
-    texts = {args.out: "".join(rows), args.json_out: f"{json.dumps(scored)}\n"}
-    write_files(texts)
+    write_files((args.out, rows), (args.json_out, f"{json.dumps(scored)}\n"))
     print(json.dumps(scored) if args.json else "\n".join(_lines(scored)))
     return 0
 

@@ -27,18 +27,13 @@ def main(argv: list[str] | None = None) -> int:
     parser.add_argument("words", metavar="...", nargs="...", help="see compgen-prepare NAME --help")
     args = parser.parse_args(argv)
     module, *first = MODULES[args.name]
-    script = f"prepare/{args.name}.sh"
 
-    @command(script)
+    @command(f"prepare/{args.name}.sh", "interrupted; the same command again goes on.")
     def prepare(argv: list[str] | None = None) -> int:
         importlib.import_module(f"compgen.data.{module}").main([*first, *args.words])
         return 0
 
-    try:
-        return prepare()
-    except KeyboardInterrupt:
-        print(f"\n{script}: interrupted; the same command again goes on.", file=sys.stderr)
-        return 130
+    return prepare()
 
 
 if __name__ == "__main__":

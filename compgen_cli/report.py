@@ -69,7 +69,7 @@ def main(argv: list[str] | None = None) -> int:
         beside = Path(args.html) if args.html else None
         folder = Path(args.out).parent if args.out else Path()
         text = markdown(found, compared, drawn, found_pictures, beside, folder)
-    write_files({args.html: page, args.out: text})
+    write_files((args.html, page), (args.out, text))
     if page:
         print(f"compgen-report: {args.html} holds everything", file=sys.stderr)
     if not args.out:

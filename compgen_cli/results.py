@@ -48,17 +48,17 @@ def _write(args: argparse.Namespace) -> None:
 def _tables(args: argparse.Namespace) -> None:
     if not Path(args.folder).is_dir():
         raise ValueError(f"{args.folder} is no folder of results")
-    texts = {args.out: tables(args.folder)}
+    files = [(args.out, tables(args.folder))]
     if args.readme:
         readme = read_text(args.readme)
         parts = re.split(r"(<!-- results -->\n).*?(<!-- end -->\n)", readme, flags=re.DOTALL)
         if len(parts) != 4:
             raise ValueError(f"{args.readme} has no lines <!-- results --> and <!-- end -->")
         before, begin, end, after = parts
-        texts[args.readme] = before + begin + headlines(args.folder) + end + after
-    write_files(texts)
+        files.append((args.readme, before + begin + headlines(args.folder) + end + after))
+    write_files(*files)
     if not args.out:
-        print(texts[args.out], end="")
+        print(files[0][1], end="")
 
 
 if __name__ == "__main__":

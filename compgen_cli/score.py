@@ -3,6 +3,7 @@
 import argparse
 import json
 import sys
+from dataclasses import replace
 from typing import Any
 
 from compgen.errors import command
@@ -20,13 +21,15 @@ def metric_of(args: argparse.Namespace) -> Metric:
     """The metric that the flags choose, but for CTER.
 
     Raises:
-        ValueError: if COGS has no cases.
+        ValueError: if COGS has no cases, or an option is for other metrics.
     """
+    how = BleuOptions(args.tokenize, args.detokenize, args.lang, args.lowercase)
+    if args.metric in SCORES:
+        return BleuMetric(replace(how, score=args.metric), args.reference)
+    if how != BleuOptions():
+        raise ValueError("--tokenize, --detokenize, --lang, --lowercase: for BLEU and chrF only")
     if args.metric == "exact_match":
         return ExactMatchMetric(args.reference)
-    if args.metric in SCORES:
-        how = (args.tokenize, args.detokenize, args.lang, args.lowercase, args.metric)
-        return BleuMetric(BleuOptions(*how), args.reference)
     if not args.cases:
         raise ValueError("say --cases FILE, one case per line: cases/test.case of the data folder")
     return CogsMetric(args.cases, args.reference)
@@ -66,7 +69,8 @@ def add_options(parser: argparse.ArgumentParser) -> None:
         help="put hypotheses and references back into plain text first: join @@ subwords, then "
         "remove every space (chinese) or use sacremoses (moses)",
     )
-    group.add_argument("--lang", default="en", help="the target language, for moses (default: en)")
+    text = "the target language's code, for moses, whose general rules are for all that have none "
+    group.add_argument("--lang", type=str.lower, default="en", help=f"{text}(default: en)")
     group.add_argument("--lowercase", action="store_true", help="compare without case")
 
 

@@ -173,7 +173,7 @@ best_restart() {
         if [[ -e $folder/objective ]]; then continue; fi
         RESTARTS=1 SEED=$seed bash "$0" "$data" "$folder" "${more[@]}" \
             --max-update "${RESTART_UPDATES:=600}" --disable-validation
-        awk -F '[ =,]+' -v seed="$seed" '
+        LC_ALL=C awk -F '[ =,]+' -v seed="$seed" '
             / train_inner / { for (i = 1; i < NF; i++) value[$i] = $(i + 1) }
             END {
                 if (!("mmi_entropy_source" in value)) exit 1
@@ -185,7 +185,7 @@ best_restart() {
         }
         mv "$folder/objective.partial" "$folder/objective"
     done
-    SEED="$(sort -g "${objectives[@]}" | tail -n 1 | cut -d ' ' -f 2)"
+    SEED="$(LC_ALL=C sort -g "${objectives[@]}" | tail -n 1 | cut -d ' ' -f 2)"
     if [[ ! -e $save/checkpoint_last.pt ]]; then
         cp "$save/restarts/$SEED/checkpoint_last.pt" "$save/checkpoint_last.pt.partial"
         mv "$save/checkpoint_last.pt.partial" "$save/checkpoint_last.pt"
@@ -220,27 +220,30 @@ train() {
 }
 
 # generate NAME SUBSET FLAG...: decodes with checkpoint_NAME.pt into SAVE/SUBSET.NAME.log, unless
-# that has been done since the checkpoint was written. The flags in "complete" have compgen-score
-# refuse a log that lacks one of SUBSET's sentences.
+# that has been done since the checkpoint was written, with the data and flags that are in the log's
+# first line. The flags in "complete" have compgen-score refuse a log that lacks one of SUBSET's
+# sentences.
 generate() {
-    local name="$1" checkpoint="$save/checkpoint_$1.pt" subset="$2" log="$save/$2.$1.log"
+    local name="$1" checkpoint="$save/checkpoint_$1.pt" subset="$2" log="$save/$2.$1.log" flags
     shift 2
+    flags="data $(cksum <"$data/PREPARED.json"), flags $* ${more[*]}"
     if [[ ! -e $checkpoint ]]; then
         echo "$0: there is no $checkpoint; train.sh comes first" >&2
         exit 1
     fi
     complete="$(python "$root/examples/sentences.py" "$data" "$subset")"
     complete=(--expected "$complete")
-    [[ $log -nt $checkpoint ]] && return
+    [[ $log -nt $checkpoint && $(head -n 1 "$log") == "$flags" ]] && return
     if [[ $name == last && $save/$subset.best.log -nt $checkpoint ]] &&
         cmp -s "$save/checkpoint_best.pt" "$checkpoint"; then # the last one is the chosen one
         cp "$save/$subset.best.log" "$log"
         return
     fi
     echo "checkpoint_$name.pt, $subset:" >&2
+    echo "$flags" >"$log.partial"
     PYTHONUNBUFFERED=1 fairseq-generate "$data" "${device[@]}" --user-dir "$plugin" \
         --path "$checkpoint" --gen-subset "$subset" "$@" "${more[@]}" 2>"$save/generate.err" |
-        python "$root/examples/time_left.py" decoding "${complete[1]}" >"$log.partial" ||
+        python "$root/examples/time_left.py" decoding "${complete[1]}" >>"$log.partial" ||
         { tail -n 5 "$save/generate.err" >&2; rm "$log.partial"; exit 1; }
     rm "$save/generate.err"
     mv "$log.partial" "$log"

@@ -361,6 +361,8 @@ def main(argv: Sequence[str] | None = None) -> int:
     try:
         if not args.patterns:
             raise TablesError("say which runs: PATTERN, or '' for all")
+        if args.jobs < 1:
+            raise TablesError(f"--jobs is at least 1, not {args.jobs}")
         queue = Queue(args)
         if args.only:
             folder = next(f for f in queue.folders() if f.run.path == args.only)

@@ -65,6 +65,6 @@ evaluate_translation() {
                 --json-out "$save/$metric.$name.json"
         done
     done
-    echo "Is it better than another run? compgen-compare OTHER/test.best.log $save/test.best.log" \
-        "--metric bleu ${detokenize[*]}${*:+ $*}"
+    echo "Is it better than another run? compgen-compare OTHER/test.best.log" \
+        "$(printf '%q ' "$save/test.best.log" --metric bleu "${detokenize[@]}" "$@")"
 }

@@ -23,6 +23,12 @@ def test_the_same_figure_gives_the_same_bytes(tmp_path):
     assert sorted(path.name for path in (tmp_path / "a").iterdir()) == ["points.pdf", "points.png"]
 
 
+def test_dollars_are_no_formulas(tmp_path):
+    picture = plotting.new()
+    picture.suptitle("the words $ % US$")
+    assert len(plotting.save(picture, tmp_path, "prices")) == 2
+
+
 def test_96_groups_look_different_and_the_first_12_without_colours():
     looks = [plotting.style(i) for i in range(96)]
     assert len({tuple(look.values()) for look in looks}) == 96

@@ -125,6 +125,6 @@ def _bounded(archive: Path, stream: IO[bytes] | gzip.GzipFile) -> bytes:
 def _lines(name: str, text: bytes) -> list[str]:
     """The lines of UTF-8 text."""
     try:
-        return split_lines(text.decode("utf-8"))
+        return split_lines(text.decode("utf-8-sig"))
     except UnicodeDecodeError as error:
         raise ValueError(f"{name} is not UTF-8 text: {error}.") from None

@@ -28,6 +28,8 @@ from sacremoses import MosesPunctNormalizer, MosesTokenizer
 from subword_nmt import apply_bpe, learn_bpe
 from tqdm import tqdm
 
+from compgen.text import naming
+
 Pair = tuple[str, str]
 Side = Callable[[str], str]
 
@@ -47,7 +49,7 @@ OPENING = re.compile(r"<seg\b", re.IGNORECASE)
 def stream_lines(path: Path, progress: str | None = None) -> Iterator[str]:
     """The lines of a UTF-8 file, gzip'ed if its name ends in ``.gz``.
 
-    Only a line feed ends a line.
+    Only a line feed ends a line. The mark (BOM) that Windows puts before a text is no part of it.
 
     Args:
         path: the file.
@@ -71,7 +73,7 @@ def stream_lines(path: Path, progress: str | None = None) -> Iterator[str]:
             for number, line in enumerate(stream, 1):
                 if number % BATCH == 1:
                     bar.update(raw.tell() - bar.n)
-                yield line.decode("utf-8").rstrip("\n")
+                yield line.decode("utf-8" if number > 1 else "utf-8-sig").rstrip("\n")
         except (EOFError, gzip.BadGzipFile, zlib.error) as error:
             raise ValueError(f"{path} is cut short or damaged ({error}).") from None
         except UnicodeDecodeError as error:
@@ -144,11 +146,11 @@ def write_parts(pairs: Iterable[tuple[str, Pair]], folder: Path, languages: Pair
         languages: of the source and of the target.
 
     Raises:
-        ValueError: if a part has no pair.
+        ValueError: if a part has no pair, or cannot be written.
     """
     folder.mkdir()
     written = dict.fromkeys(PARTS, 0)
-    with ExitStack() as stack:
+    with naming(folder), ExitStack() as stack:
         files = {
             (part, language): stack.enter_context(
                 open(folder / f"{part}.{language}", "w", encoding="utf-8", newline="\n")

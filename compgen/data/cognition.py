@@ -19,7 +19,7 @@ that it helped to choose is reported.
 import math
 import shutil
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 
@@ -29,7 +29,7 @@ from compgen.data.checksums import sha256
 from compgen.data.preparation import Parser, Preparation, hold_out
 from compgen.data.publisher import collect, expected
 from compgen.ranges import SEED
-from compgen.text import read_lines, write_lines
+from compgen.text import read_lines, single_spaced, write_lines
 
 REPOSITORY = "https://raw.githubusercontent.com/yafuly/CoGnition/HEAD"
 TYPES = ("NP", "VP", "PP")
@@ -80,11 +80,6 @@ checksum is not known here, so that they are not downloaded but counted. Numbers
 --low-resource are not comparable with the papers'."""
 
 Lines = list[str]
-
-
-def words(lines: Iterable[str]) -> Lines:
-    """The lines with one space between words and none around them."""
-    return [" ".join(line.split()) for line in lines]
 
 
 class Cutter:
@@ -145,7 +140,7 @@ def compound_types(files: Mapping[str, Path], sources: Sequence[str]) -> Lines:
     """
     types, joined = [], []
     for name in TYPES:
-        lines = words(read_lines(files[f"data/cg-test/{name}/{name}.en"]))
+        lines = single_spaced(read_lines(files[f"data/cg-test/{name}/{name}.en"]))
         types += [name] * len(lines)
         joined += lines
     if joined != list(sources):
@@ -162,7 +157,7 @@ def read_pairs(files: Mapping[str, Path], name: str) -> tuple[Lines, Lines]:
         ValueError: they are not equally many.
     """
     paths = [files[f"data/{name}.{language}"] for language in ("en", "zh")]
-    source, target = (words(read_lines(path)) for path in paths)
+    source, target = (single_spaced(read_lines(path)) for path in paths)
     if len(source) != len(target):
         raise ValueError(
             f"{paths[0]} has {len(source)} lines and {paths[1]} {len(target)}; one is truncated."
@@ -243,7 +238,7 @@ def _write(
     bar = tqdm(test[1], "cut CG-test", unit="line", disable=None)
     subsets["test"] = test[0], [cut(line) for line in bar]
     details = {
-        "compound": words(read_lines(files["data/cg-test/cg-test.compound"])),
+        "compound": single_spaced(read_lines(files["data/cg-test/cg-test.compound"])),
         "type": compound_types(files, test[0]),
     }
     for kind, lines in details.items():

@@ -7,6 +7,7 @@ files; then everything is as for the published corpora (:mod:`compgen.data.trans
 import argparse
 import hashlib
 import heapq
+import itertools
 import json
 from collections.abc import Iterable, Iterator, Sequence
 from functools import partial
@@ -21,6 +22,7 @@ from compgen.ranges import AT_LEAST_0, AT_LEAST_1
 SCRIPT = "prepare/bitext.sh"
 PARTS = ("train", "valid", "test")
 TABLES = (".tsv", ".jsonl")
+AT_ONCE = 100_000  # sources of which it is looked at once whether they are to be held out
 ABOUT = """Prepare parallel text of your own as a fairseq data folder.
 
   prepare/bitext.sh DEST --train a.en a.de --valid v.en v.de --test t.en t.de
@@ -140,8 +142,10 @@ def _inputs(
         for path in files[part]:
             if not path.is_file():
                 raise ValueError(f"--{part}: there is no file {path}.")
-        if sum(_suffix(path) not in TABLES for path in files[part]) % 2:
-            raise ValueError(f"--{part}: {' '.join(names)}: a text file has no partner.")
+        rest = iter(files[part])
+        for path in rest:
+            if _suffix(path) not in TABLES and _suffix(next(rest, Path("no.tsv"))) in TABLES:
+                raise ValueError(f"--{part}: the text file {path} has no partner after it.")
     return files, held_out, (languages[0], languages[1])
 
 
@@ -195,7 +199,10 @@ def _choose(sources: Iterable[str], held_out: dict[str, int]) -> dict[int, str]:
         ValueError: there are not as many different ones.
     """
     wanted = sum(held_out.values())
-    smallest = heapq.nsmallest(wanted, {_digest(source) for source in sources if source})
+    digests = (_digest(source) for source in sources if source)
+    smallest: list[int] = []
+    while some := set(itertools.islice(digests, AT_ONCE)):
+        smallest = heapq.nsmallest(wanted, some.union(smallest))
     if len(smallest) < wanted:
         raise ValueError(
             f"{wanted} pairs are to be held out, but only {len(smallest)} sources differ;"

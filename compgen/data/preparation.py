@@ -180,6 +180,7 @@ class Preparation:
             )
         if self.folder.is_symlink():  # what is removed in it would be somebody else's
             raise ValueError(f"{self.folder} is a link; remove it.")
+        self._parents = [path for path in self.folder.parents if not path.exists()]
         self.folder.mkdir(parents=True, exist_ok=True)
         self._lock = os.open(self.folder, os.O_RDONLY)
         try:
@@ -196,11 +197,10 @@ class Preparation:
     def __exit__(self, *_: object) -> None:
         if self.folder.exists():
             self._clean()
-            for folder in [path for path in self.folder.iterdir() if path.is_dir()]:
-                with suppress(OSError):  # nothing was downloaded into it
+            folders = [path for path in self.folder.iterdir() if path.is_dir()]
+            for folder in (*folders, self.folder, *self._parents):
+                with suppress(OSError):  # something is in it
                     folder.rmdir()
-            if not any(self.folder.iterdir()):
-                self.folder.rmdir()
         os.close(self._lock)
 
     def _clean(self) -> None:
@@ -317,15 +317,14 @@ class Preparation:
             ValueError: fairseq fails.
         """
         command = [sys.executable, "-m", "fairseq_cli.preprocess", f"--destdir={self.data}"]
-        command += [f"--trainpref={self.raw / 'train'}", f"--validpref={self.raw / 'valid'}"]
+        command += ["--trainpref=train", "--validpref=valid", "--padding-factor=1", *options]
         if tests:
-            command += ["--testpref=" + ",".join(str(self.raw / test) for test in tests)]
-        command += ["--padding-factor=1", *options]
+            command += [f"--testpref={','.join(tests)}"]
         files = sum(1 for _ in self.raw.iterdir())
         log = []
         with (
             subprocess.Popen(
-                command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
+                command, cwd=self.raw, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
             ) as process,
             tqdm(total=files, desc="binarise", unit="file", disable=None) as bar,
         ):

@@ -6,7 +6,6 @@ step streams, shows its progress, and is kept when a later one is interrupted.
 
 import argparse
 import gzip
-import os
 import shutil
 import tarfile
 import zlib
@@ -20,6 +19,7 @@ from compgen.data.checksums import read_checksums, sha256
 from compgen.data.corpora import CORPORA, Corpus, Files
 from compgen.data.preparation import Parser, Preparation
 from compgen.data.publisher import collect, own_copy
+from compgen.provenance import cores
 from compgen.ranges import AT_LEAST_0, AT_LEAST_1
 
 ARCHIVES = (".tgz", ".tar")
@@ -82,20 +82,13 @@ def add_options(parser: Parser, merges: int, tokenize: bool) -> None:
     instead = "of tokenisation and BPE" if tokenize else "of BPE"
     add("--sentencepiece", action="store_true", help=f"SentencePiece instead {instead}")
     add("--joined-dictionary", action="store_true", help="one dictionary for both languages")
-    parser.add_whole("--workers", AT_LEAST_1, "processes (default: one per core)", _cores())
+    parser.add_whole("--workers", AT_LEAST_1, "processes (default: one per core)", cores())
 
 
 def preprocess_options(args: argparse.Namespace) -> list[str]:
     """What the options mean for fairseq-preprocess."""
     joined = ["--joined-dictionary"] if args.joined_dictionary else []
     return [*joined, "--workers", str(args.workers)]
-
-
-def _cores() -> int:
-    """How many cores this process may use, where the system says it."""
-    if hasattr(os, "sched_getaffinity"):
-        return len(os.sched_getaffinity(0))
-    return os.cpu_count() or 1
 
 
 def gather(corpus: Corpus, args: argparse.Namespace, downloads: Path) -> dict[str, Path]:

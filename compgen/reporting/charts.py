@@ -35,6 +35,7 @@ def line_chart(curve: Curve, rows: Sequence[Row]) -> str:
             axes.plot(*zip(*thinned(line), strict=True), **look, **_dot(line))
     if 0 < min(values) * LOGARITHMIC < max(values):
         axes.set_yscale("log")
+        axes.yaxis.set_major_formatter("{x:,g}")
     elif 0 < min(values) < max(values) / 2:
         axes.set_ylim(bottom=0)
     axes.grid(axis="y", linewidth=0.4)

@@ -69,7 +69,7 @@ def read_points(log: Path) -> dict[tuple[str, str], Points]:
     values are those of every ``--log-interval`` updates or, without any, of every epoch.
     """
     found: dict[tuple[str, str], dict[int, float]] = {}
-    for stage, update, metric, value in _values(log.read_text(encoding="utf-8")):
+    for stage, update, metric, value in _values(log.read_text(encoding="utf-8", errors="replace")):
         found.setdefault((stage, metric), {})[update] = value
     inner = any(stage == "train_inner" for stage, _ in found)
     named = {"train_inner" if inner else "train": TRAINING}

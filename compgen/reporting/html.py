@@ -72,7 +72,7 @@ def _summary(report: Report) -> str:
     machines = dict.fromkeys(run.machine for run in runs)
     return (
         f"{_count(len(report.rows), 'method')}, {_count(len(runs), 'run')}, "
-        f"{sum(run.minutes for run in runs):,.0f} minutes of training. "
+        f"{sum(run.minutes or 0 for run in runs):,.0f} minutes of training recorded. "
         f"Machine: {'; '.join(machines)}."
     )
 

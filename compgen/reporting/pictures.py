@@ -5,6 +5,8 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
+from compgen.text import naming
+
 SIGNATURE = b"\x89PNG\r\n\x1a\n"
 
 
@@ -26,10 +28,8 @@ class Figure:
         Raises:
             ValueError: if it is no PNG or cannot be read.
         """
-        try:
+        with naming(self.path):
             content = self.path.read_bytes()
-        except OSError as error:
-            raise ValueError(f"{self.path}: {error.strerror}") from None
         if not content.startswith(SIGNATURE):
             raise ValueError(f"{self.path}: it is not a PNG picture")
         return f"data:image/png;base64,{base64.b64encode(content).decode()}"

@@ -44,7 +44,7 @@ def methods_table(report: Report) -> Table:
             Cell(row.label),
             Cell(", ".join(str(run.seed) for run in row.runs), len(row.runs)),
             Cell(_span([run.updates for run in row.runs]), max(run.updates for run in row.runs)),
-            _number(sum(run.minutes for run in row.runs) / len(row.runs), 1),
+            _mean_minutes(row),
             Cell(_settings(report, row)),
         ]
         for row in report.rows
@@ -155,6 +155,11 @@ def _statistics(summary: Summary, comparison: Comparison | None) -> Iterable[Cel
     yield Cell(f"{summary.mean:.2f}{std}{marks}", summary.mean)
     yield from (_number(v, 2) for v in (summary.median, summary.best, summary.worst))
     yield Cell(", ".join(f"{value:.2f}" for value in summary.values), summary.mean)
+
+
+def _mean_minutes(row: Row) -> Cell:
+    known = [run.minutes for run in row.runs if run.minutes is not None]
+    return _number(sum(known) / len(known), 1) if known else Cell(NONE)
 
 
 def _number(value: float, digits: int) -> Cell:

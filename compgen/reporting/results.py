@@ -22,8 +22,7 @@ from compgen.reporting.runs import (
     read_run,
 )
 from compgen.reporting.runs import settings as settings_of
-from compgen.reporting.verdicts import pack
-from compgen.scoring import cter
+from compgen.reporting.verdicts import pack, parts
 
 # Flags that no score depends on: where a run lies, on what it runs and what it shows.
 INDIFFERENT = UNCOUNTED | set(
@@ -151,7 +150,7 @@ def _chosen(run: Run, settings: dict[str, Any]) -> dict[str, Any]:
 def _epochs(log: Path) -> float | None:
     """How many epochs the last line about training is after."""
     try:
-        found = STEP.findall(log.read_text(encoding="utf-8"))
+        found = STEP.findall(log.read_text(encoding="utf-8", errors="replace"))
     except OSError:
         return None
     if not found:
@@ -164,7 +163,6 @@ def _verdicts(run: Run) -> dict[str, dict[str, Any]]:
     """For each score that has a value for each sentence: which were right, or wrong for CTER."""
     found = {}
     for name in run.scores:
-        per = cter.GROUP if name.name.startswith(outcomes.CTER) else 1
         if name.checkpoint != "best" or name.number == "aggregate":
             continue  # the aggregate rate follows from the groups of the instance rate
         if name.name.startswith(outcomes.COGS):
@@ -174,5 +172,6 @@ def _verdicts(run: Run) -> dict[str, dict[str, Any]]:
         except outcomes.NoOutcomes:
             continue
         if values:
+            per = parts(values)
             found[name.name] = {"n": len(values), "of": per, "bits": pack(values, per)}
     return found

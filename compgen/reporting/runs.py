@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 from compgen import provenance
 from compgen.text import read_text
 
+PREPARED = "PREPARED.json"
 CHECKPOINTS = ("best", "last")
 DATA = "data"  # stands among the settings for the fingerprint of the data
 RESTARTS = "restarts"  # and for how many seeds began, if several did
@@ -93,7 +94,7 @@ class Run:
             fingerprint of the data and ``restarts`` if there were any; seed, paths,
             logging and devices are not in it.
         updates: the number of updates it was trained for.
-        minutes: what the training took, with all restarts.
+        minutes: what the training took, with all restarts; None where a part is not recorded.
         scores: by their name.
         command: what started the training, as far as that is recorded.
         machine: what it ran on, as far as that is recorded.
@@ -107,7 +108,7 @@ class Run:
     seed: int
     settings: dict[str, Any]
     updates: int
-    minutes: float
+    minutes: float | None
     scores: dict[ScoreName, Score]
     command: str = "not recorded"
     machine: str = "not recorded"
@@ -181,7 +182,7 @@ def read_result(file: Path) -> Run:
             seed=whole(found["seed"]),
             settings={"settings": found["settings"], DATA: found["data"]["fingerprint"]},
             updates=whole(found["updates"]),
-            minutes=math.nan if found["minutes"] is None else number(found["minutes"]),
+            minutes=None if found["minutes"] is None else number(found["minutes"]),
             scores={
                 ScoreName(name, checkpoint): Score(
                     number(value["score"] if isinstance(value, dict) else value),
@@ -218,8 +219,10 @@ def read_runs(path: Path | str, may_differ: frozenset[str] = frozenset()) -> lis
     path = Path(path)
     if path.is_file():
         return [read_result(path)]
-    files = [] if (path / "PREPARED.json").exists() else sorted(path.rglob("*.json"))
-    return [read_result(file) for file in files] or [read_run(path, may_differ)]
+    if any((path / name).exists() for name in (provenance.FILE, PREPARED)):
+        return [read_run(path, may_differ)]
+    results = [read_result(file) for file in sorted(path.rglob("*.json"))]
+    return results or [read_run(path, may_differ)]
 
 
 def whole(value: Any) -> int:
@@ -311,7 +314,7 @@ def begun(path: Path) -> list[dict[str, Any]]:
 def _prepared(path: Path, data: Path) -> dict[str, Any]:
     """The record of the data that the run was trained on; the run's own copy comes first."""
     for folder in (path, data):
-        record = folder / "PREPARED.json"
+        record = folder / PREPARED
         if record.exists():
             found = read_json(record)
             if not (isinstance(found, dict) and found.get("sha256")):
@@ -319,7 +322,7 @@ def _prepared(path: Path, data: Path) -> dict[str, Any]:
             return found
     raise ValueError(
         f"{path}: what data it was trained on cannot be told, as there is no "
-        f"{path / 'PREPARED.json'} and no {data / 'PREPARED.json'}"
+        f"{path / PREPARED} and no {data / PREPARED}"
     )
 
 

@@ -5,6 +5,14 @@ import zlib
 from collections.abc import Sequence
 
 
+def parts(values: Sequence[float]) -> int:
+    """Of how many equal parts the values are made: 5 for shares of five sentences."""
+    per = 1
+    while any(abs(value * per - round(value * per)) > 1e-6 for value in values):
+        per += 1
+    return per
+
+
 def pack(values: Sequence[float], per: int) -> str:
     """Encode multiples of ``1 / per``, from 0 to 1, as text: ``per`` bits for each value, of which
     ``value * per`` are ones."""

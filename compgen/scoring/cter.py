@@ -13,7 +13,7 @@ from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from compgen.text import read_lines
+from compgen.text import read_lines, single_spaced
 
 MODIFIERS = {"mod0": "he liked", "mod1": "at the store", "mod2": "on the floor"}
 ATOMS = {
@@ -80,18 +80,22 @@ def five_by_five(index: int) -> int:
     return index // GROUP
 
 
-def read_lexicon(path: Path | str) -> Lexicon:
+def read_lexicon(path: Path | str, lines: Sequence[str] | None = None) -> Lexicon:
     """Read lines of an atom, a tab and its translations, joined by ``/``.
 
     A later line for the same atom wins.  The entry ``/`` alone means that the atom always counts
     as translated and has no position; everywhere else nothing before, between or behind slashes
     is an *empty* alternative, which is found at every position.
 
+    Args:
+        path: the file.
+        lines: what is in it, where that has been read: a pipe can be read only once.
+
     Raises:
         ValueError: if the file cannot be read, is empty, or a line has not these two parts.
     """
     lexicon = {}
-    for number, line in enumerate(read_lines(path), 1):
+    for number, line in enumerate(read_lines(path) if lines is None else lines, 1):
         atom, tab, entry = line.partition("\t")
         if not tab or not atom:
             raise ValueError(f"{path}, line {number}: not an atom, a tab and its translations")
@@ -135,7 +139,7 @@ def read_compounds(path: Path | str, lexicon: Lexicon) -> list[str]:
     Raises:
         ValueError: as :func:`check_compounds`, or if the file cannot be read.
     """
-    compounds = read_lines(path)
+    compounds = single_spaced(read_lines(path))
     check_compounds(compounds, lexicon, path)
     return compounds
 
@@ -149,7 +153,9 @@ def check_compounds(
         ValueError: if a compound holds an unknown atom or one that the lexicon lacks, or the lines
             are not groups of five that share a compound.
     """
-    if not compounds or len(compounds) % GROUP:
+    if not compounds:
+        raise ValueError(f"{path}: it has no compounds")
+    if len(compounds) % GROUP:
         raise ValueError(f"{path}: {len(compounds)} lines are not groups of {GROUP}")
     for i, compound in enumerate(compounds):
         start = i // GROUP * GROUP

@@ -4,6 +4,7 @@ CoGnition's lexicon has two columns, one of own compounds three (see docs/cter.m
 """
 
 import functools
+import html
 import re
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -11,7 +12,7 @@ from pathlib import Path
 from compgen.scoring import cter
 from compgen.scoring.cter import GroupOf, Line, Rules
 from compgen.scoring.cter_strict import StrictRules
-from compgen.text import read_lines
+from compgen.text import read_lines, single_spaced
 
 
 class OwnRules(Rules):
@@ -68,7 +69,7 @@ class OwnRules(Rules):
         self.listed[atom] = translations
 
     def read_compounds(self, path: Path | str) -> list[str]:
-        compounds = read_lines(path)
+        compounds = single_spaced(read_lines(path))
         if bad := self.bad_compounds(compounds):
             raise ValueError(_first(path, bad))
         return compounds
@@ -95,10 +96,12 @@ class OwnRules(Rules):
         return self._form(line.hypothesis)
 
     def _form(self, text: str) -> str:
-        text = text.replace("@@ ", "")
+        text = html.unescape(text.replace("@@ ", ""))  # Moses writes ' as &apos;
         if not self.by_words:
             return text.replace(" ", "")
-        words = re.findall(r"\w+", text.casefold())
+        import regex  # for re, vowel signs are not in words
+
+        words = regex.findall(r"\w+", text.casefold())
         return f" {' '.join(words)} "
 
     @functools.cached_property
@@ -147,7 +150,7 @@ def load(path: Path | str, strict: bool = False) -> Rules:
         if own.bad:
             raise ValueError(_first(path, own.bad))
         return own
-    lexicon = cter.read_lexicon(path)
+    lexicon = cter.read_lexicon(path, lines)
     return StrictRules(lexicon) if strict else Rules(lexicon)
 
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 from itertools import islice
 from pathlib import Path
 
-from compgen.text import read_lines, read_text
+from compgen.text import read_lines, read_text, single_spaced
 
 SHOWN = 5  # ids of a fault
 Texts = dict[str, str]  # the sentences of one id by their letter: S, T, H and D
@@ -38,13 +38,13 @@ class Generation:
     path: Path | str = field(default="the log", compare=False)
 
     def references(self, file: Path | str | None = None) -> list[str]:
-        """The references: a file's lines, or else the log's targets.
+        """The references: a file's lines, spaced as in a log, or else the log's targets.
 
         Raises:
             ValueError: if there are none, or not one for each sentence.
         """
         if file:
-            return read_lines(file, len(self.sources))
+            return single_spaced(read_lines(file, len(self.sources)))
         if not self.targets:
             raise ValueError(f"{self.path}: it has no references (T- lines)")
         return self.targets

@@ -69,9 +69,10 @@ def compare_paired(
         raise ValueError(f"{len(first)} and {len(second)} values are no pairs")
     if first.size < 2:
         raise ValueError("fewer than two units cannot be resampled")
-    a_higher, b_higher = int((first > second).sum()), int((second > first).sum())
+    differences = np.round(second - first, 9)  # of equal means over seeds only rounding is left
+    a_higher, b_higher = int((differences < 0).sum()), int((differences > 0).sum())
     low, high = stats.bootstrap(
-        (second - first,),  # resampling pairs and resampling their differences is the same
+        (differences,),  # resampling pairs and resampling their differences is the same
         np.mean,
         n_resamples=resamples,
         batch=100,  # keeps memory at 100 x n values
@@ -123,8 +124,9 @@ def relative_change(
     if first.shape != second.shape or not first.sum():
         raise ValueError(f"no relative change from {first.sum():g} in {first.size} units")
     drawn = np.random.default_rng(seed).integers(first.size, size=(resamples, first.size))
-    changes = 100 * (second[drawn].sum(axis=1) / first[drawn].sum(axis=1) - 1)
-    low, high = np.percentile(changes, (2.5, 97.5))
+    before, after = first[drawn].sum(axis=1), second[drawn].sum(axis=1)
+    some = before > 0  # from nothing there is no relative change
+    low, high = np.percentile(100 * (after[some] / before[some] - 1), (2.5, 97.5))
     return RelativeChange(100 * float(second.sum() / first.sum() - 1), (float(low), float(high)))
 
 

@@ -12,13 +12,14 @@ from typing import Any
 import numpy as np
 
 from compgen import output, plotting
-from compgen.ranges import AT_LEAST_0, AT_LEAST_1, SEED
+from compgen.ranges import AT_LEAST_1, SEED
 from compgen_fairseq.analysis import checkpoint, vocabulary
 from compgen_fairseq.analysis.checkpoint import Loaded
 from compgen_fairseq.analysis.labels import place_labels, plane
 from compgen_fairseq.analysis.projection import Projection, tsne
 from compgen_fairseq.prototypes.kmeans import kmeans
 
+LABELS = 150  # at most, of the most frequent words
 CROWD = 2000  # of points, from which on they are smaller, and pixels in the PDF
 
 
@@ -36,8 +37,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     text = "colour by N k-means clusters (default: by code; without codes 8 clusters)"
     parser.add_argument("--clusters", type=AT_LEAST_1.whole, metavar="N", help=text)
-    text = "label at most the N most frequent words (default: %(default)s)"
-    parser.add_argument("--labels", type=AT_LEAST_0.whole, default=150, metavar="N", help=text)
     text = "neighbours of each word in the table (default: %(default)s)"
     parser.add_argument("--neighbours", type=AT_LEAST_1.whole, default=10, metavar="N", help=text)
     text = "of t-SNE (default: 30, of few words a third of their number)"
@@ -67,7 +66,7 @@ def run(args: argparse.Namespace) -> list[Path]:
         for i, (x, y) in enumerate(projection.points)
     ]
     title = f"{len(types):,} {args.side} embeddings ({name}), by {by}"
-    picture = draw(projection, groups, symbols[: args.labels], title, by)
+    picture = draw(projection, groups, symbols[:LABELS], title, by)
     summary = {
         "checkpoint": args.checkpoint,
         "side": args.side,

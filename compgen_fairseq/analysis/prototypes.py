@@ -15,7 +15,7 @@ import numpy as np
 from fairseq.models.transformer import TransformerModelBase
 
 from compgen import output, plotting
-from compgen.ranges import AT_LEAST_0, AT_LEAST_1, SEED
+from compgen.ranges import AT_LEAST_1, SEED
 from compgen_fairseq.analysis import checkpoint, vocabulary
 from compgen_fairseq.analysis.checkpoint import Loaded
 from compgen_fairseq.analysis.labels import plane
@@ -48,8 +48,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="uses where REGEX matches a part of the sentence with the word in it are TAG; the "
         "first that matches counts (may be repeated)",
     )
-    text = "words on either side that REGEX sees (default: the whole sentence)"
-    parser.add_argument("--window", type=AT_LEAST_0.whole, metavar="N", help=text)
     parser.add_argument("--subset", default="train", help="default: %(default)s")
     text = "the most states (default: %(default)s)"
     parser.add_argument("--most", type=AT_LEAST_1.whole, default=2000, metavar="N", help=text)
@@ -109,7 +107,7 @@ def run(args: argparse.Namespace) -> list[Path]:
     points, stars = places.points[: len(states)], places.points[len(states) :]
     sentences = [dictionary.string(dataset[int(i)]["source"]).split() for i in sample.sentences]
     tags = [
-        tag_of(sentence, int(place), args.context, args.window)
+        tag_of(sentence, int(place), args.context)
         for sentence, place in zip(sentences, sample.positions, strict=True)
     ]
     nearest = pairwise_distances_argmin(states, centres)
@@ -159,22 +157,17 @@ def trained(loaded: Loaded, word: int) -> np.ndarray:
     return table.vectors[slot, : int(table.counts[slot])].detach().float().cpu().numpy()
 
 
-def tag_of(
-    sentence: Sequence[str], place: int, contexts: Sequence[Context], window: int | None = None
-) -> str:
+def tag_of(sentence: Sequence[str], place: int, contexts: Sequence[Context]) -> str:
     """The tag of one use of a word.
 
     Args:
         sentence: its words.
         place: which of them it is.
         contexts: the first with a match that has the word in it gives the tag.
-        window: how many words on either side are looked at; all by default.
     """
-    start = 0 if window is None else max(0, place - window)
-    stop = len(sentence) if window is None else place + window + 1
-    begin = sum(len(word) + 1 for word in sentence[start:place])
+    begin = sum(len(word) + 1 for word in sentence[:place])
     end = begin + len(sentence[place])
-    text = " ".join(sentence[start:stop])
+    text = " ".join(sentence)
     for pattern, tag in contexts:
         if any(m.start() <= begin and m.end() >= end for m in pattern.finditer(text)):
             return tag

@@ -9,11 +9,10 @@ import numpy as np
 
 from compgen import plotting
 from compgen.output import write_csv, write_json
-from compgen.ranges import Range
 from compgen.reporting.report import Report, Summary, report_of
 from compgen.reporting.runs import CHECKPOINTS, ScoreName
 
-TOP = 100.0  # scores are percentages
+TOP, BINS = 100.0, 20  # scores are percentages
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -26,12 +25,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         choices=CHECKPOINTS,
         default=CHECKPOINTS[0],
         help="the chosen one or the last (default: %(default)s)",
-    )
-    add(
-        "--bins",
-        type=Range(1, 1000, closed=True).whole,
-        default=20,
-        help="of the axis from 0 to 100 (default: %(default)s)",
     )
     add("--title", help="above the picture")
     add(
@@ -57,7 +50,7 @@ def run(args: argparse.Namespace) -> list[Path]:
         for label, one in summaries.items()
     ]
     out = Path(args.out)
-    drawn = draw(summaries, score, args.bins)
+    drawn = draw(summaries, score)
     if args.title:
         drawn.suptitle(args.title, fontsize=10)
     files = [write_json(out / "seeds.json", rows), write_csv(out / "seeds.csv", rows)]
@@ -81,11 +74,11 @@ def summaries_of(
     raise ValueError(f"--score {name}: the runs' scores are {names}; evaluate.sh makes them")
 
 
-def draw(summaries: Mapping[str, Summary], score: ScoreName, bins: int) -> Any:
+def draw(summaries: Mapping[str, Summary], score: ScoreName) -> Any:
     """A histogram for each method, one under the other; a line at the mean, dots at the median."""
     made = plotting.new(5.6, 0.7 + 1.3 * len(summaries))
     panels = made.subplots(len(summaries), sharex=True, sharey=True, squeeze=False)[:, 0]
-    edges = np.linspace(0, TOP, bins + 1)
+    edges = np.linspace(0, TOP, BINS + 1)
     for i, (axes, (label, one)) in enumerate(zip(panels, summaries.items(), strict=True)):
         axes.hist(one.values, bins=_within(one.values, edges), **plotting.hatch(i))
         axes.axvline(one.mean, color="black", linewidth=1)

@@ -37,5 +37,6 @@ the plain Transformer:                $(score "$plain")
 Both have the same size, updates, dropout and seed; training has "jump" by itself alone.
 The last checkpoints, learning curves and significance: $runs/$table/report.html
 To see how a command is translated, and which word each action comes from:
-  echo jump around left twice | fairseq-interactive $data/scan-addjump-2x --user-dir $root/compgen_fairseq --cpu --path $sq/checkpoint_best.pt --print-alignment
+  echo jump around left twice | $(printf '%q ' fairseq-interactive "$data/scan-addjump-2x" \
+    --user-dir "$root/compgen_fairseq" --cpu --path "$sq/checkpoint_best.pt" --print-alignment)
 END

@@ -19,13 +19,6 @@ def test_only_a_match_with_the_word_in_it_counts():
     assert tag_of(SENTENCE, 4, [context("like=part")]) == "other", "not the whole word"
 
 
-def test_the_pattern_sees_the_window():
-    assert tag_of(SENTENCE, 3, PATTERNS, window=2) == "MOD"
-    assert tag_of(SENTENCE, 3, PATTERNS, window=1) == "he"
-    assert tag_of(SENTENCE, 3, PATTERNS, window=0) == "other"
-    assert tag_of(SENTENCE, 3, [context("^liked$=alone")], window=0) == "alone"
-
-
 def test_the_tag_is_behind_the_last_equals_sign():
     assert context("a=b=c").pattern.pattern == "a=b" and context("a=b=c").tag == "c"
     for text in ("liked", "=MOD", "liked="):

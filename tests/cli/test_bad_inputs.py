@@ -96,8 +96,11 @@ def _data(root: Path) -> None:
 class Foreign:
     """Unpickled without care, this makes a folder."""
 
+    def __init__(self, folder: Path):
+        self.folder = folder
+
     def __reduce__(self):
-        return os.mkdir, ("/tmp/executed",)
+        return os.mkdir, (str(self.folder),)
 
 
 def _checkpoints(root: Path) -> None:
@@ -113,7 +116,7 @@ def _checkpoints(root: Path) -> None:
     (folder / "empty.pt").write_bytes(b"")
     (folder / "text.pt").write_text("hello\n")
     torch.save([1, 2], folder / "list.pt")
-    torch.save({"model": {}, "cfg": Foreign()}, folder / "code.pt")
+    torch.save({"model": {}, "cfg": Foreign(root / "executed")}, folder / "code.pt")
     np.savez(folder / "zip", np.zeros(3))
     (folder / "zip.npz").rename(folder / "zip.pt")
 
@@ -244,15 +247,15 @@ def test_a_command_ends_in_a_sentence(case, world, monkeypatch):
     for name in case.names:
         assert _placed(world, name) in line, f"{name} is not in: {line}"
     if line.startswith("prepare/"):
-        assert (said.out, said.err) == ("", f"{line}\n") and not any(out.rglob("*"))
+        assert (said.out, said.err) == ("", f"{line}\n") and not out.exists()
     left = [path for path in out.rglob("*") if path.is_file()]
     shutil.rmtree(out, ignore_errors=True)
-    assert not left and not Path("/tmp/executed").exists()
+    assert not left and not (world / "executed").exists()
 
 
 def test_the_checkpoint_of_foreign_code_would_do_harm(world):
     torch.load(world / "checkpoints" / "code.pt", weights_only=False)
-    Path("/tmp/executed").rmdir()
+    (world / "executed").rmdir()
 
 
 FULL = (

@@ -2,6 +2,7 @@
 
 import csv
 import json
+import os
 
 import pytest
 from in_process import refusal
@@ -37,13 +38,17 @@ def lines(items):
     return "".join(f"{item}\n" for item in items)
 
 
-def test_a_log_and_aligned_files_give_the_same(files, capsys):
-    _, log, aligned = files
+def test_a_log_aligned_files_and_a_pipe_give_the_same(files, capsys):
+    folder, log, aligned = files
+    reader, writer = os.pipe()
+    os.write(writer, (folder / "lexicon").read_bytes())
+    os.close(writer)
     printed = []
-    for flags in (log, aligned):
+    for flags in (log, aligned, [*log, "--lexicon", f"/dev/fd/{reader}"]):
         assert cter.main([*flags, "--json"]) == 0
         printed.append(json.loads(capsys.readouterr().out))
-    assert printed[0] == printed[1]
+    os.close(reader)
+    assert printed[0] == printed[1] == printed[2]
     score = printed[0]
     assert score["signature"].startswith("metric:cter|case:mixed|rules:published|lexicon:")
     assert "|n:10|version:" in score["signature"]

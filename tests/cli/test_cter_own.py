@@ -44,8 +44,11 @@ def test_references_are_right(tmp_path, capsys):
 
 
 def test_what_is_wrong_is_said(worse, tmp_path, capsys):
-    verdicts = tmp_path / "verdicts.tsv"
-    assert cter.main([*RULES, "--log", worse, "--per-line", str(verdicts), "--why"]) == 0
+    verdicts, compounds = tmp_path / "verdicts.tsv", tmp_path / "compounds"
+    spaced = (EXAMPLE / "test.compound").read_text().replace("horse", "horse ", 2)
+    compounds.write_text(spaced)  # which are no other compounds
+    rules = [*RULES[:2], "--compound", str(compounds)]
+    assert cter.main([*rules, "--log", worse, "--per-line", str(verdicts), "--why"]) == 0
     assert capsys.readouterr().out.splitlines()[1].split() == ["all", "15.00", "50.00", "20"]
     with open(verdicts, newline="", encoding="utf-8") as file:
         rows = {r["id"]: r for r in csv.DictReader(file, delimiter="\t") if r["error"] == "1"}
@@ -72,16 +75,24 @@ def test_two_systems(worse, tmp_path, capsys):
     assert "compounds have from 5 to 15 lines" in capsys.readouterr().err
 
 
-def test_characters(tmp_path, capsys):
-    """A language without spaces: parts of the text count, as in CoGnition."""
-    (tmp_path / "lexicon").write_text("match\tcharacters\nADJ\told\t老\nN\tat the mill\t磨坊\n")
-    texts = {"compound": "old at the mill", "source": "old at the mill", "hypothesis": "老 磨 坊里"}
+@pytest.mark.parametrize(
+    ("lexicon", "hypothesis", "instance"),
+    [
+        ("match\tcharacters\nADJ\told\t老\nN\tat the mill\t磨坊\n", "老 磨 坊里", 0.0),
+        ("ADJ\told\tvieux\nN\tat the mill\tà l'usine\n", "vieux à l &apos;usine", 0.0),
+        ("ADJ\told\tकि\nN\tat the mill\tमें\n", "का में", 100.0),  # vowels apart
+    ],
+)
+def test_languages(lexicon, hypothesis, instance, tmp_path, capsys):
+    """Without spaces parts of the text count, as in CoGnition, and with them whole words."""
+    (tmp_path / "lexicon").write_text(lexicon, encoding="utf-8")
+    texts = {"compound": "old at the mill", "source": "old at the mill", "hypothesis": hypothesis}
     flags = ["--lexicon", str(tmp_path / "lexicon"), "--json"]
     for name, text in texts.items():
         (tmp_path / name).write_text(f"{text}\n", encoding="utf-8")
         flags += [f"--{name}", str(tmp_path / name)]
     assert cter.main(flags) == 0
-    assert json.loads(capsys.readouterr().out)["instance"] == 0.0
+    assert json.loads(capsys.readouterr().out)["instance"] == instance
 
 
 def test_check_names_every_bad_line(tmp_path, capsys):

@@ -7,7 +7,7 @@ bitext = runner("bitext")
 
 
 def test_own_text_becomes_a_data_folder(tmp_path):
-    own, dest = tmp_path / "own", tmp_path / "data"
+    own, dest = tmp_path / "own", tmp_path / "a,b c" / "data"
     own.mkdir()
     for part in ("train", "test"):
         for language in ("en", "de"):

@@ -4,6 +4,7 @@ import json
 
 import pytest
 from in_process import refusal
+from logs import write_log
 from sacrebleu import corpus_bleu
 
 from compgen.scoring import generate_log
@@ -53,6 +54,16 @@ def test_bleu_with_sacrebleus_signature(tiny_log, capsys):
     assert printed[1].startswith(
         "metric:bleu|ref:log|detok:none|n:37|nrefs:1|case:mixed|eff:no|tok:13a|smooth:exp|version:"
     )
+
+
+@pytest.mark.parametrize("language", ["en", "EN", "sw"])
+def test_moses_has_general_rules_for_languages_without_own(language, tmp_path, capsys):
+    log = write_log(tmp_path / "log", ["a"], ["it 's a dog of mine !"], ["it's a dog of mine!"])
+    options = ["--metric", "bleu", "--detokenize", "moses", "--lang", language, "--json"]
+    assert score.main([str(log), *options]) == 0
+    found = json.loads(capsys.readouterr().out)
+    assert (found["score"] == pytest.approx(100)) == (language != "sw")
+    assert f"|detok:moses.{language.lower()}|" in found["signature"]
 
 
 def test_the_references_can_come_from_a_file(tiny_log, tiny_data, tmp_path, capsys):

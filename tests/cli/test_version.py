@@ -2,10 +2,12 @@
 
 import importlib
 import re
-from importlib.metadata import version
+from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 
 import pytest
+
+from compgen_cli import score
 
 SETUP = (Path(__file__).parents[2] / "setup.py").read_text(encoding="utf-8")
 COMMANDS = re.findall(r'"(compgen-[a-z]+)=([a-z_.]+):main"', SETUP)
@@ -17,3 +19,13 @@ def test_the_version(name, module, capsys):
         importlib.import_module(module).main(["--version"])
     assert end.value.code == 0
     assert capsys.readouterr().out == f"{name} {version('compgen-fairseq')}\n"
+
+
+def test_of_a_clone_that_is_not_installed(monkeypatch, capsys):
+    def version(name):
+        raise PackageNotFoundError(name)
+
+    monkeypatch.setattr("importlib.metadata.version", version)
+    with pytest.raises(SystemExit):
+        score.main(["--version"])
+    assert capsys.readouterr().out == "compgen-score uninstalled\n"

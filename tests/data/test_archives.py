@@ -9,7 +9,7 @@ from compgen.data import archives
 from compgen.data.archives import Package, gather, official
 from compgen.data.checksums import sha256
 
-TEXTS = {"set/train.tsv": "a\tb\r\nc\td\u2028e\n", "set/dev.tsv": "f\n\ng", "set/other": "x"}
+TEXTS = {"set/train.tsv": "\ufeffa\tb\r\nc\td\u2028e\n", "set/dev.tsv": "f\n\ng", "set/other": "x"}
 LINES = {"set/train.tsv": ["a\tb", "c\td\u2028e"], "set/dev.tsv": ["f", "", "g"]}
 
 

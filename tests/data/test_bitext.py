@@ -21,9 +21,9 @@ TEXT = [
 ]
 
 
-def test_only_a_line_feed_ends_a_line(tmp_path: Path) -> None:
+def test_only_a_line_feed_ends_a_line_and_no_mark_begins_a_text(tmp_path: Path) -> None:
     path = tmp_path / "text"
-    path.write_bytes("a\u2028b\rc\x85d\n\nlast".encode())
+    path.write_bytes("\ufeffa\u2028b\rc\x85d\n\nlast".encode())
     assert list(bitext.stream_lines(path)) == ["a\u2028b\rc\x85d", "", "last"]
 
 

@@ -1,13 +1,19 @@
 """The recipes: train, resume, evaluate and report through the real scripts, on tiny data."""
 
 import json
+import os
 import re
+import shutil
+import subprocess
 
 import pytest
+from instant import instant
+from logs import write_log
 from recipes import EXAMPLES, TINY, prepared, script
 
 from compgen.reporting.runs import read_result
 from compgen.reporting.verdicts import unpack
+from compgen.text import write_lines
 
 
 @pytest.mark.parametrize(
@@ -193,10 +199,31 @@ def test_errors_are_sentences(tmp_path):
     assert "other data" in script("cogs/train.sh", tmp_path, tmp_path / "x", status=2)
 
 
+def test_with_other_flags_or_data_it_is_decoded_again(tmp_path):
+    data, save, program = tmp_path / "data", tmp_path / "save", tmp_path / "bin/fairseq-generate"
+    write_log(save / "said", ["daxy"], ["daxiste"], ["daxiste"])
+    write_lines(program, ["#!/bin/sh", 'echo "$@" >>"$SAVE/calls"', 'cat "$SAVE/said"'])
+    program.chmod(0o755)
+    write_lines(data / "raw" / "test1.fr", ["daxiste"])
+    for name in ("best", "last"):
+        (save / f"checkpoint_{name}.pt").write_text(name)
+    path = os.pathsep.join([str(program.parent), instant(), os.environ["PATH"]])
+    for beam, of, calls in (("2", "a", 4), ("2", "a", 4), ("3", "a", 8), ("3", "b", 12)):
+        record = {"pairs": {"test": 1, "test1": 1}, "sha256": {"dict.fr.txt": of}}
+        write_lines(data / "PREPARED.json", [json.dumps(record)])
+        script("daxy/evaluate.sh", data, save, "--lenpen", 1, BEAM=beam, PATH=path, SAVE=str(save))
+        called = (save / "calls").read_text().splitlines()
+        assert len(called) == calls and all(f"--beam {beam} " in line for line in called[-4:])
+
+
 def test_restarts(tmp_path, run):
-    """Of the second two seeds the one with the highest objective goes on, and stays chosen."""
+    """Of the second two seeds the one with the highest objective goes on, and stays chosen, also
+    where 0,5 is a half."""
     data, save = prepared(tmp_path / "data", ("src", "tgt"), run), tmp_path / "sal.2"
-    chosen = {"METHOD": "sal", "SEED": "2", "RESTARTS": "2", "RESTART_UPDATES": "10"}
+    if shutil.which("localedef"):
+        subprocess.run(["localedef", "-i", "de_DE", "-f", "UTF-8", tmp_path / "de_DE.UTF-8"])
+    german = {"LOCPATH": str(tmp_path), "LC_ALL": "de_DE.UTF-8"}
+    chosen = {"METHOD": "sal", "SEED": "2", "RESTARTS": "2", "RESTART_UPDATES": "10", **german}
     log = script("scan/train.sh", data, save, *TINY, **chosen, UPDATES="15")
     objectives = {}
     for seed in (3, 4):

@@ -147,4 +147,6 @@ def test_errors_are_sentences(tmp_path):
     assert "say which runs" in tables(tmp_path, "--file", runs, status=2)
     runs = file(tmp_path, "run 1 tiny/a plain 1")
     assert "no run matches cogs" in tables(tmp_path, "cogs", "--file", runs, status=2)
+    no_jobs = ("--status", "--jobs", 0, "--file", runs)
+    assert "--jobs is at least 1, not 0" in tables(tmp_path, "", *no_jobs, status=2)
     assert "[Errno 2]" in tables(tmp_path, "cogs", "--file", tmp_path / "none", status=2)

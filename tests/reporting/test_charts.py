@@ -61,6 +61,7 @@ def test_the_scale_follows_the_values(values, scale, low, rows, axes):
     made = axes[0].axes[0]
     assert made.get_yscale() == scale
     assert (made.get_ylim()[0] == 0) == (low == 0)
+    assert not any("$" in text.get_text() for text in made.get_yticklabels())
 
 
 def test_nothing_finite_is_no_chart(rows):

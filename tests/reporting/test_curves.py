@@ -24,7 +24,8 @@ SIMPLE = [
 
 def log_of(lines, folder):
     path = folder / "train.log"
-    path.write_text("".join(f"{TIME}{line}\n" for line in lines) + "Traceback\n")
+    text = "".join(f"{TIME}{line}\n" for line in lines)
+    path.write_bytes(text.encode() + b"Traceback \xe4\xb8\n")  # cut within a character
     return path
 
 

@@ -9,7 +9,7 @@ from in_process import refusal
 from compgen.reporting.results import flags
 from compgen.reporting.results_tables import headlines, tables
 from compgen.reporting.runs import fingerprint
-from compgen.reporting.verdicts import pack, unpack
+from compgen.reporting.verdicts import pack, parts, unpack
 from compgen_cli import report
 from compgen_cli import results as command
 
@@ -39,10 +39,10 @@ def test_results_are_small():
         assert file.stat().st_size <= 7000, file  # half of it COGS's 21,000 verdicts
 
 
-@pytest.mark.parametrize("per", [1, 5])
+@pytest.mark.parametrize("per", [1, 4, 5])
 def test_verdicts_come_back(per):
     values = [i % (per + 1) / per for i in range(77)]
-    assert unpack(pack(values, per), per) == values
+    assert parts(values) == per and unpack(pack(values, per), per) == values
     assert unpack(pack([0.0, 0.0], per), per) == [0.0, 0.0]
     with pytest.raises(ValueError):
         unpack("eNo=", per)
@@ -208,20 +208,22 @@ def test_results_are_printed(make, tmp_path, capsys):
 
 def test_report_reads_results_like_runs(make, tmp_path, capsys):
     for seed in (1, 2):
-        make("plain", seed, 20, "other/a", cter=[0.4, 0.8, 0.4, 0.4] * 50)
+        make("plain", seed, 20, "other/a", cter=[0.4, 0.8, 0.4, 0.4] * 50, minutes=None)
         make("srl", seed, 30, "other/a", cter=[0.2, 0.4, 0.2, 0.2] * 50)
     assert report.main([str(tmp_path / "results"), "--baseline", "plain", "--json"]) == 0
     found = json.loads(capsys.readouterr().out)
-    assert [(row["label"], len(row["runs"])) for row in found["rows"]] == [("plain", 2), ("srl", 2)]
+    minutes = {row["label"]: [run["minutes"] for run in row["runs"]] for row in found["rows"]}
+    assert minutes == {"plain": [None, None], "srl": [4.0, 4.0]}
     chosen = [one for one in found["comparisons"] if one["checkpoint"] == "best"]
     assert {one["score"]: one["difference"] for one in chosen} == {
         "cter instance": pytest.approx(-25),
         "cter aggregate": 0,
     }
     assert chosen[1]["p_sentences"] < 1e-9 and chosen[1]["score"] == "cter instance"
-    kept = make("plain", 1, 20, "other/a", cter=[0.4] * 200)
+    kept = make("plain", 1, 20, "other/a", cter=[0.4] * 200, minutes=None)
     content = json.loads(kept.read_text())
     content["verdicts"]["cter instance"]["bits"] = "no"
     kept.write_text(json.dumps(content))
     assert report.main([str(kept.parent)]) == 0
-    assert "its verdicts cannot be read" in capsys.readouterr().out
+    said = capsys.readouterr().out
+    assert "its verdicts cannot be read" in said and "| plain | 1, 2 | 1,200 | - |" in said

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from compgen.reporting.runs import differences, named, read_run, short
+from compgen.reporting.runs import differences, named, read_run, read_runs, short
 
 EXACT = {"metric": "exact_match", "score": 50.0, "correct": 1, "total": 2, "signature": "m:e|n:2"}
 
@@ -144,7 +144,8 @@ def test_the_data_are_known_by_their_checksums(make, tmp_path):
     (data / "PREPARED.json").write_text('{"sha256": {"dict.src.txt": "0b"}}')
     assert read_run(folder).settings["data"] == copied.settings["data"]  # the run's copy is first
     (folder / "PREPARED.json").unlink()
-    assert read_run(folder).settings["data"] != copied.settings["data"]
+    (run,) = read_runs(folder)
+    assert run.settings["data"] != copied.settings["data"]
     (data / "PREPARED.json").write_text('{"versions": {}, "sha256": {"dict.src.txt": "0a"}}')
     assert read_run(folder).settings["data"] == copied.settings["data"]
     (data / "PREPARED.json").write_text("{}")

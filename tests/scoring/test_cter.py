@@ -141,7 +141,7 @@ def test_lexicon(tmp_path):
         ),
         (["the cat"] * 5, "line 1: 'cat' in the compound 'the cat' is no atom of CoGnition"),
         (["the dog"] * 5 + ["the farm"] * 5, "line 6: 'farm' is not in the lexicon"),
-        ([], "0 lines are not groups"),
+        ([], "compound: it has no compounds"),
     ],
 )
 def test_compounds_that_cannot_be_scored(compounds, message, lexicon, tmp_path):

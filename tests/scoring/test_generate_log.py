@@ -54,6 +54,12 @@ def test_a_log_of_interactive_has_no_targets():
     assert parse([*lines, closing]) == Generation(["0a", "1a"], [], ["0c0d", "1c1d"])
 
 
+def test_references_of_a_file_are_as_in_a_log(tmp_path):
+    file = tmp_path / "references"
+    file.write_bytes("\ufeffd\u00a0  e\r\nf \r\n".encode())
+    assert parse(log(0, 1)).references(file) == ["d e", "f"]
+
+
 @pytest.mark.parametrize(
     "message",
     [

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from compgen.scoring.bleu import BleuOptions
-from compgen.scoring.significance import compare_bleu, compare_paired
+from compgen.scoring.significance import compare_bleu, compare_paired, relative_change
 
 
 def test_the_p_value_is_mcnemars():
@@ -47,6 +47,15 @@ def test_swapped_systems_mirror_the_result():
 def test_equal_systems_do_not_differ():
     found = compare_paired([True, False, True], [True, False, True])
     assert (found.p_value, found.interval, found.difference) == (1, (0, 0), 0)
+    rates = (0.2, 0.4, 0.6)  # whose sum, forwards and backwards, is not the same
+    means = sum(rates) / 3, sum(reversed(rates)) / 3
+    found = compare_paired([means[0]] * 9, [means[1]] * 9)
+    assert (found.a_higher, found.b_higher, found.p_value, found.interval) == (0, 0, 1, (0, 0))
+
+
+def test_a_relative_change_from_little():
+    found = relative_change([0.2] + 9 * [0.0], [0.1] + 9 * [0.0])
+    assert (found.change, found.interval) == (-50, (-50, -50))
 
 
 def test_a_seed_gives_the_same_interval_again():
