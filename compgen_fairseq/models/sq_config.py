@@ -39,6 +39,9 @@ class SQTransformerConfig(FairseqDataclass):
     share_decoder_input_output_embed: bool = option(
         False, "accepted so that fairseq's recipes run unchanged: the embeddings are tied anyway"
     )
+    share_all_embeddings: bool = option(
+        False, "one embedding table for source and target (needs a joined dictionary)"
+    )
     max_source_positions: int = option(1024, "longest source sentence, in tokens")
     max_target_positions: int = option(1024, "longest target sentence, in tokens")
     attention: ChoiceEnum(["sal", "srl", "plain"]) = option(  # type: ignore[valid-type]

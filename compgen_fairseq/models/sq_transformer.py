@@ -273,10 +273,20 @@ class SQTransformerModel(FairseqEncoderDecoderModel):
         resolved = take(SQTransformerConfig, cfg)
         resolved.resolve()
         source, target = task.source_dictionary, task.target_dictionary
-        embeddings = [build_embedding(d, resolved.encoder_embed_dim) for d in (source, target)]
-        encoder = SQEncoder(resolved, source, embeddings[0])
+        dim = resolved.encoder_embed_dim
+        source_embedding = build_embedding(source, dim)
+        if resolved.share_all_embeddings:
+            if source != target:
+                raise ValueError(
+                    "--share-all-embeddings needs one dictionary for both sides: "
+                    "run fairseq-preprocess with --joined-dictionary"
+                )
+            target_embedding = source_embedding
+        else:
+            target_embedding = build_embedding(target, dim)
+        encoder = SQEncoder(resolved, source, source_embedding)
         left_pad = bool(getattr(getattr(task, "cfg", None), "left_pad_target", False))
-        decoder = SQDecoder(resolved, target, embeddings[1], len(source), left_pad)
+        decoder = SQDecoder(resolved, target, target_embedding, len(source), left_pad)
         return know_dictionaries(cls(resolved, encoder, decoder))
 
     def forward(self, src_tokens, src_lengths, prev_output_tokens, structural=False, **kwargs):

@@ -1,12 +1,13 @@
 """What goes together, what follows from it, and the papers' sizes."""
 
 import argparse
+from types import SimpleNamespace
 
 import pytest
 import torch
 from fairseq import options
 from fairseq.models import ARCH_CONFIG_REGISTRY
-from random_batches import LENGTHS, TASK, batch
+from random_batches import LENGTHS, TASK, batch, dictionary
 from sq_models import VARIANTS, build
 
 from compgen_fairseq.models.sq_config import PRESETS
@@ -91,6 +92,14 @@ def test_presets_have_the_papers_sizes(arch, sizes, predictors, codes, attention
 def test_every_preset_is_tested():
     (mark,) = test_presets_have_the_papers_sizes.pytestmark
     assert {case[0] for case in mark.args[1]} - {"sq_transformer"} == PRESETS.keys()
+
+
+def test_sharing_embeddings():
+    shared = SimpleNamespace(source_dictionary=dictionary(9), target_dictionary=dictionary(9))
+    model = build(task=shared, share_all_embeddings=True)
+    assert model.encoder.stack.embedding is model.decoder.stack.embedding
+    with pytest.raises(ValueError, match="--joined-dictionary"):
+        build(share_all_embeddings=True)
 
 
 @pytest.mark.parametrize("flags", [[], ["--share-decoder-input-output-embed"]])
