@@ -5,7 +5,6 @@
 #   SEED     1, 2, ...
 #   SIZE     tiny (minutes on a CPU) or paper (the published size, a GPU's work)
 #   UPDATES  the length of the training
-#   RESTARTS how many seeds begin a training of codes, RESTART_UPDATES (600) each; the best goes on
 #   LAUNCH   what starts the processes of a distributed training, e.g.
 #            "torchrun --nproc_per_node 8 --no-python" or "srun"; fairseq uses every GPU of one
 #            machine without it
@@ -23,7 +22,7 @@ if [[ ! -e $data/PREPARED.json ]]; then
     exit 2
 fi
 whole 0 SEED
-whole 1 UPDATES STAGE1_EPOCHS EPOCHS BATCH BEAM RESTARTS RESTART_UPDATES
+whole 1 UPDATES STAGE1_EPOCHS EPOCHS BATCH BEAM
 plugin="$root/compgen_fairseq"
 if [[ ! -d $plugin ]]; then # a copy by compgen-examples: the installed one
     plugin="$(python -c 'import importlib.util as u; print(*u.find_spec("compgen_fairseq").submodule_search_locations)')"
@@ -162,37 +161,6 @@ train_recurrent() {
         --validate-interval 1000000 "${schedule[@]}" "$@"
 }
 
-# best_restart: SEED becomes the one of RESTARTS seeds whose source codes are best after
-# RESTART_UPDATES updates, and SAVE goes on from there. Codes soon stop moving, so the first ones
-# decide. The best have the highest H(Z) - H(Z | context) in the log of the training.
-best_restart() {
-    local first=$(((SEED - 1) * RESTARTS + 1)) seed folder objectives=()
-    for ((seed = first; seed < first + RESTARTS; seed++)); do
-        folder="$save/restarts/$seed"
-        objectives+=("$folder/objective")
-        if [[ -e $folder/objective ]]; then continue; fi
-        RESTARTS=1 SEED=$seed bash "$0" "$data" "$folder" "${more[@]}" \
-            --max-update "${RESTART_UPDATES:=600}" --disable-validation
-        LC_ALL=C awk -F '[ =,]+' -v seed="$seed" '
-            / train_inner / { for (i = 1; i < NF; i++) value[$i] = $(i + 1) }
-            END {
-                if (!("mmi_entropy_source" in value)) exit 1
-                print value["mmi_entropy_source"] - value["mmi_cross_entropy_source"], seed
-            }' "$folder/train.log" >"$folder/objective.partial" || {
-            echo "$0: RESTARTS=$RESTARTS chooses by the codes that are learned, and METHOD=${METHOD:-sq}" \
-                "with these flags learns none" >&2
-            exit 2
-        }
-        mv "$folder/objective.partial" "$folder/objective"
-    done
-    SEED="$(LC_ALL=C sort -g "${objectives[@]}" | tail -n 1 | cut -d ' ' -f 2)"
-    if [[ ! -e $save/checkpoint_last.pt ]]; then
-        cp "$save/restarts/$SEED/checkpoint_last.pt" "$save/checkpoint_last.pt.partial"
-        mv "$save/checkpoint_last.pt.partial" "$save/checkpoint_last.pt"
-    fi
-    rm -f "$save"/restarts/*/checkpoint*.pt
-}
-
 # train FLAG...: fairseq-train into SAVE, UPDATES long; resumes what is there.
 train() {
     if [[ -e $save/PREPARED.json ]] && ! cmp -s "$data/PREPARED.json" "$save/PREPARED.json"; then
@@ -200,13 +168,11 @@ train() {
         exit 2
     fi
     local run="METHOD=${METHOD:-sq} SEED=$SEED SIZE=$SIZE"
-    if ((${RESTARTS:-1} > 1)); then run+=" RESTARTS=$RESTARTS"; fi # compgen-results reads it
     if [[ -e $save/checkpoint_last.pt && -e $save/METHOD ]] && [[ $(<"$save/METHOD") != "$run" ]]; then
         echo "$0: $save holds a training with $(<"$save/METHOD"), not $run; name another folder" >&2
         exit 2
     fi
     mkdir -p "$save"
-    if ((${RESTARTS:-1} > 1)); then best_restart; fi
     cp "$data/PREPARED.json" "$save/PREPARED.json"
     echo "$run" >"$save/METHOD"
     # shellcheck disable=SC2086 # LAUNCH is a command with arguments

@@ -25,9 +25,7 @@ from rows import EXAMPLES, ROOT, Run, TablesError, parse
 PROGRESS = re.compile(r"num_updates=(\d+).*?\bwall=(\d+), time left (\d+) min")
 SECONDS_BETWEEN_LOOKS, SECONDS_BETWEEN_REPORTS = 5, 300
 # What decides a run's outcome is in its line, whatever else the environment has.
-RECIPE_VARIABLES = set(
-    "METHOD SEED SIZE UPDATES STAGE1_EPOCHS SELECT BEAM PLAIN RESTARTS RESTART_UPDATES".split()
-)
+RECIPE_VARIABLES = set("METHOD SEED SIZE UPDATES STAGE1_EPOCHS SELECT BEAM PLAIN".split())
 STATES = DONE, RUNNING, FAILED, WAITING = "done", "running", "failed", "waiting"
 
 

@@ -12,11 +12,9 @@ from compgen.reporting.curves import read_points
 from compgen.reporting.runs import (
     CHECKPOINTS,
     DATA,
-    RESTARTS,
     UNCOUNTED,
     Run,
     ScoreName,
-    begun,
     differences,
     fingerprint,
     read_run,
@@ -38,8 +36,8 @@ def result(folder: Path | str, may_differ: frozenset[str] = frozenset()) -> dict
     ``scores`` has the chosen checkpoint's and the last one's, each as its metric counts it;
     ``verdicts`` says, for the chosen checkpoint, which test sentences were right; ``chosen`` says
     by what metric of which validation subset, and what part of the data that is; ``settings`` is
-    a fingerprint of the command's flags that may change a score, but the seed, and of the number
-    of restarts; minutes are those of all sessions and restarts, none if the training was begun
+    a fingerprint of the command's flags that may change a score, but the seed;
+    minutes are those of all sessions, none if the training was begun
     without being recorded; ``changed`` are settings that were others at its first start.
 
     Args:
@@ -55,7 +53,6 @@ def result(folder: Path | str, may_differ: frozenset[str] = frozenset()) -> dict
     most = last["settings"]["optimization"]["max_update"]
     if most and run.updates < most:
         raise ValueError(f"{run.path} has done {run.updates} of {most} updates: it is not finished")
-    restarts = {key: run.settings[key] for key in {RESTARTS} & run.settings.keys()}
     return {
         "method": run.label,
         "seed": run.seed,
@@ -74,11 +71,10 @@ def result(folder: Path | str, may_differ: frozenset[str] = frozenset()) -> dict
         },
         "verdicts": _verdicts(run),
         "chosen": _chosen(run, last["settings"]),
-        "settings": fingerprint({**flags(last["command"]), **restarts}),
-        **restarts,
+        "settings": fingerprint(flags(last["command"])),
         "updates": run.updates,
         "epochs": _epochs(run.path / "train.log"),
-        **_minutes([*begun(run.path), *sessions]),
+        **_minutes(sessions),
         "sessions": len(sessions),
         "changed": differences(*(settings_of(sessions[i]["settings"]) for i in (0, -1))),
         "parameters": run.record["parameters"],

@@ -15,7 +15,6 @@ from compgen.text import read_text
 PREPARED = "PREPARED.json"
 CHECKPOINTS = ("best", "last")
 DATA = "data"  # stands among the settings for the fingerprint of the data
-RESTARTS = "restarts"  # and for how many seeds began, if several did
 # The numbers of a score file that are scores; "score" is the metric's own.
 NUMBERS = {"cter": ("instance", "aggregate"), "cogs": ("score", "lexical", "structural", "macro")}
 LOWER_IS_BETTER = ("cter",)
@@ -88,13 +87,12 @@ class Run:
     Args:
         path: its folder, as it was given.
         label: the folder's name without its seed.
-        seed: the training's ``--seed``, or with RESTARTS the SEED of the recipe, whose best one
-            that is.
+        seed: the training's ``--seed``.
         settings: what may change a score, ``section.option`` to value, with ``data`` for the
             fingerprint of the data and ``restarts`` if there were any; seed, paths,
             logging and devices are not in it.
         updates: the number of updates it was trained for.
-        minutes: what the training took, with all restarts; None where a part is not recorded.
+        minutes: what the training took; None where a part is not recorded.
         scores: by their name.
         command: what started the training, as far as that is recorded.
         machine: what it ran on, as far as that is recorded.
@@ -136,7 +134,7 @@ def read_run(path: Path | str, may_differ: frozenset[str] = frozenset()) -> Run:
         first, last = (settings(sessions[i]["settings"]) for i in (0, -1))
         seed = whole(sessions[-1]["settings"]["common"]["seed"])
         data = Path(str(sessions[-1]["settings"]["task"]["data"]).partition(":")[0])
-        minutes = sum(number(session["minutes"]) for session in [*begun(path), *sessions])
+        minutes = sum(number(session["minutes"]) for session in sessions)
         updates = whole(record["updates"])
         commands, machines = (
             "; then ".join(dict.fromkeys(tell(session) for session in sessions))
@@ -151,12 +149,11 @@ def read_run(path: Path | str, may_differ: frozenset[str] = frozenset()) -> Run:
             f"{last.get(option)}); if that is meant, say --allow-differences {short(option)}"
         )
     prepared = _prepared(path, data)
-    seed, restarts = _restarts(path, seed)
     return Run(
         path=path,
         label=_label(path, seed),
         seed=seed,
-        settings={**last, DATA: fingerprint(prepared["sha256"]), **restarts},
+        settings={**last, DATA: fingerprint(prepared["sha256"])},
         updates=updates,
         minutes=minutes,
         scores=_scores(path),
@@ -294,21 +291,6 @@ def _label(path: Path, seed: int) -> str:
     folder = path.resolve()
     suffix = re.compile(rf"(^|[._-])(seed[._-]?)?{seed}$")
     return suffix.sub("", folder.name) or folder.parent.name
-
-
-def _restarts(path: Path, seed: int) -> tuple[int, dict[str, int]]:
-    """The SEED of the recipe, where several seeds began for it, and how many as a setting."""
-    file = path / "METHOD"
-    begun = dict(re.findall(r"(\w+)=(\d+)\b", read_text(file) if file.exists() else ""))
-    if "RESTARTS" not in begun:
-        return seed, {}
-    return int(begun["SEED"]), {RESTARTS: int(begun["RESTARTS"])}
-
-
-def begun(path: Path) -> list[dict[str, Any]]:
-    """The sessions of the restarts of which a run is the best."""
-    files = sorted(path.glob(f"restarts/*/{provenance.FILE}"))
-    return [session for file in files for session in read_json(file)["sessions"]]
 
 
 def _prepared(path: Path, data: Path) -> dict[str, Any]:

@@ -2,16 +2,12 @@
 
 import json
 import os
-import re
-import shutil
-import subprocess
 
 import pytest
 from instant import instant
 from logs import write_log
 from recipes import EXAMPLES, TINY, prepared, script
 
-from compgen.reporting.runs import read_result
 from compgen.reporting.verdicts import unpack
 from compgen.text import write_lines
 
@@ -214,44 +210,3 @@ def test_with_other_flags_or_data_it_is_decoded_again(tmp_path):
         script("daxy/evaluate.sh", data, save, "--lenpen", 1, BEAM=beam, PATH=path, SAVE=str(save))
         called = (save / "calls").read_text().splitlines()
         assert len(called) == calls and all(f"--beam {beam} " in line for line in called[-4:])
-
-
-def test_restarts(tmp_path, run):
-    """Of the second two seeds the one with the highest objective goes on, and stays chosen, also
-    where 0,5 is a half."""
-    data, save = prepared(tmp_path / "data", ("src", "tgt"), run), tmp_path / "sal.2"
-    if shutil.which("localedef"):
-        subprocess.run(["localedef", "-i", "de_DE", "-f", "UTF-8", tmp_path / "de_DE.UTF-8"])
-    german = {"LOCPATH": str(tmp_path), "LC_ALL": "de_DE.UTF-8"}
-    chosen = {"METHOD": "sal", "SEED": "2", "RESTARTS": "2", "RESTART_UPDATES": "10", **german}
-    log = script("scan/train.sh", data, save, *TINY, **chosen, UPDATES="15")
-    objectives = {}
-    for seed in (3, 4):
-        restart = save / "restarts" / str(seed)
-        said = (restart / "train.log").read_text()
-        assert "num_updates 10 " in said
-        terms = (f"mmi_{term}_source=(.*?)," for term in ("entropy", "cross_entropy"))
-        entropy, cross_entropy = (float(re.findall(term, said)[-1]) for term in terms)
-        objectives[seed] = entropy - cross_entropy
-        kept, _ = (restart / "objective").read_text().split()
-        assert float(kept) == pytest.approx(objectives[seed], abs=1e-4)
-    best = max(objectives, key=objectives.__getitem__)
-    assert (save / "METHOD").read_text() == "METHOD=sal SEED=2 SIZE=tiny RESTARTS=2\n"
-    assert "Loaded checkpoint" in log and "num_updates 15" in log
-    again = script("scan/train.sh", data, save, *TINY, **chosen, UPDATES="20")
-    assert again.count("Loaded checkpoint") == 1 and "num_updates=20" in again
-    script("scan/evaluate.sh", data, save, "--max-len-b=4", BEAM="1")
-    kept = tmp_path / "sal.2.json"
-    allowed = ("--allow-differences", "max_update,total_num_update")
-    run("compgen_cli.results", "write", save, kept, *allowed)
-    result = read_result(kept)
-    assert (result.label, result.seed) == ("sal", 2) and result.minutes >= 0
-    assert f"--seed {best} " in result.command
-
-
-def test_restarts_without_codes(tmp_path, run):
-    data = prepared(tmp_path / "data", ("src", "tgt"), run)
-    chosen = {"METHOD": "plain", "RESTARTS": "2", "RESTART_UPDATES": "5"}
-    tiny = [flag for flag in TINY if "predictor" not in flag]
-    log = script("scan/train.sh", data, tmp_path / "plain.1", *tiny, status=2, **chosen)
-    assert "METHOD=plain with these flags learns none" in log

@@ -125,16 +125,6 @@ def test_the_label_is_the_folder_without_the_seed(folder, seed, label, make):
     assert read_run(make(folder, session(seed=seed))).label == label
 
 
-def test_of_restarts_the_seed_is_the_recipes(make):
-    folder = make("sal.2", session(seed=14))
-    (folder / "METHOD").write_text("METHOD=sal SEED=14 SIZE=tiny\n")
-    alone = read_run(folder)
-    (folder / "METHOD").write_text("METHOD=sal SEED=2 SIZE=tiny RESTARTS=10\n")
-    best = read_run(folder)
-    assert (alone.label, alone.seed, best.label, best.seed) == ("sal.2", 14, "sal", 2)
-    assert differences(alone.settings, best.settings) == ["restarts"]
-
-
 def test_the_data_are_known_by_their_checksums(make, tmp_path):
     copied = read_run(make("a"))
     data = tmp_path / "data-bin"
