@@ -36,9 +36,9 @@ def result(folder: Path | str, may_differ: frozenset[str] = frozenset()) -> dict
     ``scores`` has the chosen checkpoint's and the last one's, each as its metric counts it;
     ``verdicts`` says, for the chosen checkpoint, which test sentences were right; ``chosen`` says
     by what metric of which validation subset, and what part of the data that is; ``settings`` is
-    a fingerprint of the command's flags that may change a score, but the seed;
-    minutes are those of all sessions, none if the training was begun
-    without being recorded; ``changed`` are settings that were others at its first start.
+    a fingerprint of the command's flags that may change a score, but the seed; minutes are those
+    of all sessions, none if the training was begun without being recorded; ``changed`` are
+    settings that were others at its first start.
 
     Args:
         folder: of the run.

@@ -89,8 +89,7 @@ class Run:
         label: the folder's name without its seed.
         seed: the training's ``--seed``.
         settings: what may change a score, ``section.option`` to value, with ``data`` for the
-            fingerprint of the data and ``restarts`` if there were any; seed, paths,
-            logging and devices are not in it.
+            fingerprint of the data; seed, paths, logging and devices are not in it.
         updates: the number of updates it was trained for.
         minutes: what the training took; None where a part is not recorded.
         scores: by their name.
