@@ -125,7 +125,7 @@ def tiny_model(
     Its validation decodes with fairseq-generate's beam of 5; what it printed is in ``train.log``.
     """
     folder = tiny_data.parent / "checkpoints"
-    task = "--task compgen_translation --train-batches spread --eval-bleu --eval-exact-match"
+    task = "--task compgen_translation --train-batches mixed --eval-bleu --eval-exact-match"
     best = "--best-checkpoint-metric exact_match --maximize-best-checkpoint-metric"
     log = run(
         "fairseq_cli.train",

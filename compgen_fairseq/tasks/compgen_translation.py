@@ -24,7 +24,7 @@ from compgen_fairseq import flags
 from compgen_fairseq.contracts import TakesClasses
 from compgen_fairseq.options import option
 from compgen_fairseq.tasks import eval_cter, prototype_hook
-from compgen_fairseq.tasks.batches import MixedLengthsDataset, SpreadRepeatsDataset
+from compgen_fairseq.tasks.batches import MixedLengthsDataset
 from compgen_fairseq.tasks.word_classes import FINDERS
 
 logger = logging.getLogger(__name__)
@@ -62,12 +62,11 @@ class CompgenTranslationConfig(prototype_hook.PrototypeTaskConfig, TranslationCo
         "generation options for CTER as a JSON string; with the same as "
         "--eval-exact-match-args sentences are decoded once for both",
     )
-    train_batches: ChoiceEnum(["sorted", "spread", "mixed"]) = option(  # type: ignore[valid-type]
+    train_batches: ChoiceEnum(["sorted", "mixed"]) = option(  # type: ignore[valid-type]
         "sorted",
         "which training pairs make a batch: 'sorted', of one length, as in fairseq, copies of a "
-        "pair side by side; 'spread', the same with the copies dealt evenly over an epoch; "
-        "'mixed', of any length, drawn anew each epoch. --max-tokens counts padding: 'mixed' "
-        "needs about twice as many for batches of the same size",
+        "pair side by side; 'mixed', of any length, drawn anew each epoch. --max-tokens counts "
+        "padding: 'mixed' needs about twice as many for batches of the same size",
     )
 
 
@@ -111,11 +110,8 @@ class CompgenTranslationTask(prototype_hook.PrototypeStages, TranslationTask):
                 f"{self.cfg.data} has no subset {split!r} of {pair}: fairseq-preprocess makes one "
                 "of the text it is given"
             ) from None
-        if split == self.cfg.train_subset:
-            if self.cfg.train_batches == "mixed":
-                self.datasets[split] = MixedLengthsDataset(self.datasets[split])
-            elif self.cfg.train_batches == "spread":
-                self.datasets[split] = SpreadRepeatsDataset(self.datasets[split])
+        if split == self.cfg.train_subset and self.cfg.train_batches == "mixed":
+            self.datasets[split] = MixedLengthsDataset(self.datasets[split])
         if self.cfg.eval_cter and split != self.cfg.train_subset:
             self._add_compounds(split)
 

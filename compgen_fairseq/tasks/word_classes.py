@@ -2,6 +2,7 @@
 
 import logging
 from collections.abc import Sequence
+from hashlib import blake2b
 
 import numpy as np
 import torch
@@ -10,7 +11,6 @@ from torch import Tensor
 
 from compgen_fairseq.clustering.brown import bigram_counts, brown_classes
 from compgen_fairseq.clustering.substitution import substitution_classes
-from compgen_fairseq.tasks.batches import pair_ids
 
 logger = logging.getLogger(__name__)
 
@@ -34,11 +34,11 @@ def brown_word_classes(
     Raises:
         ValueError: if fewer types than classes occur.
     """
-    first = sorted(np.unique(pair_ids(dataset), return_index=True)[1].tolist())
-    logger.info("Brown clustering of %d distinct training pairs", len(first))
+    distinct = _distinct_pairs(dataset)
+    logger.info("Brown clustering of %d distinct training pairs", len(distinct))
     classes = []
     for side, dictionary, number in zip(SIDES, dictionaries, codes, strict=True):
-        sentences = (dataset[i][side].numpy() for i in first)
+        sentences = (dataset[i][side].numpy() for i in distinct)
         try:
             counts = bigram_counts(sentences, len(dictionary), dictionary.eos())
             classes.append(torch.from_numpy(brown_classes(counts, number)))
@@ -67,8 +67,8 @@ def substitution_word_classes(
         every target type, as one of its members, and for every target type the class of the source
         words that exchange it, or -1.
     """
-    examples = (dataset[i] for i in range(len(dataset)))
-    pairs = sorted({(tuple(x["source"].tolist()), tuple(x["target"].tolist())) for x in examples})
+    distinct = (dataset[i] for i in _distinct_pairs(dataset))
+    pairs = [(tuple(x["source"].tolist()), tuple(x["target"].tolist())) for x in distinct]
     found = substitution_classes(pairs, *map(len, dictionaries))
     merged = []
     for i, (side, dictionary) in enumerate(zip(SIDES, dictionaries, strict=True)):
@@ -89,6 +89,16 @@ def substitution_word_classes(
         shown = ("{" + ", ".join(words[:20]) + "}" for words in larger[:10])
         logger.info("substitution test, %s: %s, %s", side, said, " ".join(shown))
     return [*merged, *map(torch.tensor, found)]
+
+
+def _distinct_pairs(dataset: FairseqDataset) -> list[int]:
+    """The index of the first of all equal pairs; digests, as a corpus may have millions."""
+    first: dict[tuple[bytes, ...], int] = {}
+    for i in range(len(dataset)):
+        pair = dataset[i]
+        sides = (pair[side].numpy().tobytes() for side in SIDES)
+        first.setdefault(tuple(blake2b(side, digest_size=16).digest() for side in sides), i)
+    return list(first.values())
 
 
 #: How the classes that a model's ``missing_classes`` names are found.

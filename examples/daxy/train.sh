@@ -10,7 +10,7 @@ set -euo pipefail
 source "$(dirname "${BASH_SOURCE[0]}")/../recipe.sh"
 
 common=(
-    --train-batches spread --batch-size-valid 128
+    --train-batches mixed --batch-size-valid 128
     --eval-bleu --eval-bleu-args '{"beam": 5, "max_len_a": 1.2, "max_len_b": 10}'
     --eval-tokenized-bleu
     --best-checkpoint-metric bleu --maximize-best-checkpoint-metric

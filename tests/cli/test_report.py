@@ -47,7 +47,7 @@ def other_model(tmp_path_factory, tiny_data, plugin, tiny_training, run) -> tupl
     log = run(
         "fairseq_cli.train",
         *(tiny_data, *plugin, *tiny_training, "--task", "compgen_translation"),
-        *("--train-batches", "spread", "--eval-bleu", "--eval-exact-match"),
+        *("--train-batches", "mixed", "--eval-bleu", "--eval-exact-match"),
         *("--eval-exact-match-args", '{"beam": 5}', "--best-checkpoint-metric", "exact_match"),
         *("--maximize-best-checkpoint-metric", "--arch", "sq_transformer_scan"),
         *(f"--{side}-{k}={v}" for side in ("encoder", "decoder") for k, v in sizes.items()),

@@ -27,7 +27,7 @@ def trained(tiny_data, plugin, tiny_training, tmp_path_factory, run):
     folder = tmp_path_factory.mktemp("sal")
     log = run(
         *("fairseq_cli.train", tiny_data, *plugin, *STRUCTURAL, *SIZES, *tiny_training),
-        *("--arch", "sq_transformer_scan", "--train-batches", "spread", "--dropout", 0.1),
+        *("--arch", "sq_transformer_scan", "--train-batches", "mixed", "--dropout", 0.1),
         *("--max-epoch", 12, "--eval-exact-match"),
         *("--save-dir", folder, "--no-epoch-checkpoints", "--log-format", "json"),
     )

@@ -17,7 +17,7 @@ def trained(tiny_data, plugin, tmp_path_factory, run):
     folder = tmp_path_factory.mktemp("syntactic")
     log = run(
         *("fairseq_cli.train", tiny_data, *plugin, "--arch", "syntactic_attention_scan", *SIZES),
-        *("--task", "compgen_translation", "--train-batches", "spread", "--eval-exact-match"),
+        *("--task", "compgen_translation", "--train-batches", "mixed", "--eval-exact-match"),
         *("--criterion", "cross_entropy", "--optimizer", "fused_adam", "--lr", 0.01),
         *("--clip-norm", 5, "--max-tokens", 200, "--max-epoch", 18, "--seed", 1),
         *("--save-dir", folder, "--no-epoch-checkpoints", "--validate-interval", 6),

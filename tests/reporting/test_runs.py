@@ -67,7 +67,7 @@ def test_the_record_of_a_training(tiny_model, make):
     assert 0 < run.minutes < 60
     expected = {
         **{"optimization.max_epoch": 8, "optimization.lr": [0.01], "dataset.max_tokens": 200},
-        **{"task.train_batches": "spread", "model._name": "transformer"},
+        **{"task.train_batches": "mixed", "model._name": "transformer"},
         "optimizer._name": "adam",
         **{"model.encoder_embed_dim": 16, "checkpoint.best_checkpoint_metric": "exact_match"},
     }
