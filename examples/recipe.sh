@@ -85,7 +85,9 @@ method_is_of() { [[ ${METHOD:-sq} != *" "* && ", $1, " == *", ${METHOD:-sq}, "* 
 # train_transformer ARCH CAT_ARCH PROTO_ARCH FLAG...: trains one of TRANSFORMERS, as METHOD says.
 train_transformer() {
     local plain=(--criterion label_smoothed_cross_entropy) method
-    local states=() prototypes stages=(--prototype-stage1-epochs "$STAGE1_EPOCHS" "${stage2[@]}")
+    local states=() prototypes stages=( # with several processes, stage 1 leaves the new layer out
+        --prototype-stage1-epochs "$STAGE1_EPOCHS" --find-unused-parameters "${stage2[@]}"
+    )
     if [[ $SIZE == paper ]]; then # the authors': all states of the types that occur 50 times
         states=(--prototype-min-count 50 --prototype-sample-size 0)
     fi
@@ -173,6 +175,13 @@ train() {
         exit 2
     fi
     mkdir -p "$save"
+    if command -v flock >/dev/null; then # until the last process of this training has ended
+        exec 9>"$save/training.lock"
+        if ! flock -n 9; then
+            echo "$0: $save is being trained already" >&2
+            exit 2
+        fi
+    fi
     cp "$data/PREPARED.json" "$save/PREPARED.json"
     echo "$run" >"$save/METHOD"
     # shellcheck disable=SC2086 # LAUNCH is a command with arguments

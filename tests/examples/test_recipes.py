@@ -1,5 +1,6 @@
 """The recipes: train, resume, evaluate and report through the real scripts, on tiny data."""
 
+import fcntl
 import json
 import os
 
@@ -136,6 +137,16 @@ def test_a_folder_holds_one_method_and_one_seed(tmp_path, run):
     for variables in ({"METHOD": "srl"}, {"METHOD": "plain", "SEED": "2"}):
         out = script(*words, UPDATES="1", status=2, **variables)
         assert "holds a training with METHOD=plain SEED=1 SIZE=tiny, not METHOD=" in out
+
+
+def test_a_second_start_is_refused(tmp_path):
+    (tmp_path / "PREPARED.json").write_text("{}")
+    save = tmp_path / "save"
+    save.mkdir()
+    with (save / "training.lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        out = script("cogs/train.sh", tmp_path, save, status=2)
+    assert out.endswith(f"{save} is being trained already\n") and out.count("\n") == 1
 
 
 SCRIPTS = [
