@@ -58,10 +58,11 @@ train_sq() {
         srl-brown) method=(--attention srl --code-classes brown) ;;
         sal-substitution) method=(--attention sal --code-classes substitution) ;;
         srl-substitution) method=(--attention srl --code-classes substitution) ;;
+        sal-meanings) method=(--attention sal --code-classes substitution --class-meanings own) ;;
         *)
             echo "$0: METHOD=$METHOD is none of sq, sal, srl, plain, none, sal-vq, srl-vq," \
                 "sal-tokens, srl-tokens, sal-brown, srl-brown, sal-substitution, srl-substitution," \
-                "$TRANSFORMERS${OTHER_METHODS:+, $OTHER_METHODS}" >&2
+                "sal-meanings, $TRANSFORMERS${OTHER_METHODS:+, $OTHER_METHODS}" >&2
             exit 2
             ;;
     esac

@@ -22,7 +22,7 @@ flags="--max-tokens 1024 --validate-interval-updates $every --save-interval-upda
 mkdir -p "$runs"
 cat >"$runs/quickstart.txt" <<END
 data scan-addjump-2x scan scan.sh addjump --augment 2
-run 1 $table sal-meanings:sal-substitution $seed UPDATES=$updates $flags --source-codes 10 --target-codes 3 --class-meanings own
+run 1 $table sal-meanings $seed UPDATES=$updates $flags
 run 1 $table plain $seed UPDATES=$updates $flags
 END
 python "$root/examples/tables.py" "$runs" "" --file "$runs/quickstart.txt" --data "$data" --jobs 2

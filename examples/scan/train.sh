@@ -48,6 +48,9 @@ else # 2 + 2 layers, 64 wide
         --validate-interval-updates 500 --save-interval-updates 500
     )
 fi
+if [[ ${METHOD:-} == sal-meanings ]]; then # as many codes as the substitution test finds classes
+    sq_size+=(--source-codes 10 --target-codes 3)
+fi
 common+=(--dropout 0.3 --weight-decay 0.1 "${selection[@]}")
 if is_transformer; then
     train_transformer transformer cat_transformer_scan proto_transformer "${transformer_size[@]}" \
