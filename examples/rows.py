@@ -127,7 +127,10 @@ def _seeds(text: str) -> list[str]:
         found = re.fullmatch(r"(\d+)(?:-(\d+))?", part)
         if not found:
             raise TablesError(f"{part!r} is no seed")
-        seeds += map(str, range(int(found[1]), int(found[2] or found[1]) + 1))
+        first, last = int(found[1]), int(found[2] or found[1])
+        if last < first:
+            raise TablesError(f"the seeds {part!r} end before they begin")
+        seeds += map(str, range(first, last + 1))
     return seeds
 
 

@@ -198,9 +198,11 @@ class Queue:
         }
         if not chosen:
             raise TablesError(f"{self.args.file}: no run matches {' '.join(self.args.patterns)}")
-        for run in self.runs:
-            if run.path in chosen:
-                chosen.update(run.after)
+        needs = {run.path: run.after for run in self.runs}
+        wanted = list(chosen)
+        for path in wanted:  # what is needed may need another one
+            wanted += {*needs[path]} - chosen
+            chosen.update(needs[path])
         return [Folder(run, self.args.out) for run in self.runs if run.path in chosen]
 
     def work(self) -> int:

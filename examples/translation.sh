@@ -48,12 +48,10 @@ train_translation() {
     fi
 }
 
-# evaluate_translation LANGUAGE FLAG...: test set, BLEU and chrF of the chosen and the last
-# checkpoint; the flags go to compgen-score.
+# evaluate_translation LANGUAGE: test set, BLEU and chrF of the chosen and the last checkpoint.
 evaluate_translation() {
     local name log metric detokenize=(--detokenize none)
     [[ $detok == space ]] || detokenize=(--detokenize moses --lang "$1")
-    shift
     for name in best last; do
         log="$save/test.$name.log"
         generate "$name" test --beam "${BEAM:-5}" --max-len-a 1.2 --max-len-b 10 --max-tokens 4096 \
@@ -61,10 +59,10 @@ evaluate_translation() {
         echo "checkpoint_$name.pt"
         codes "$name"
         for metric in bleu chrf; do
-            compgen-score "$log" "${complete[@]}" --metric "$metric" "${detokenize[@]}" "$@" \
+            compgen-score "$log" "${complete[@]}" --metric "$metric" "${detokenize[@]}" \
                 --json-out "$save/$metric.$name.json"
         done
     done
     echo "Is it better than another run? compgen-compare OTHER/test.best.log" \
-        "$(printf '%q ' "$save/test.best.log" --metric bleu "${detokenize[@]}" "$@")"
+        "$(printf '%q ' "$save/test.best.log" --metric bleu "${detokenize[@]}")"
 }

@@ -237,7 +237,7 @@ def learn_codes(texts: Sequence[Path], merges: int, codes: Path) -> None:
     if not any(len(word) > 1 for word in words):  # the texts are a preparation's own, soon gone
         raise ValueError("the training text has no word of two letters to learn BPE from.")
     learn_bpe.tqdm = partial(tqdm, desc="merges", disable=None)  # its own bar fills up logs
-    with open(codes, "w", encoding="utf-8", newline="\n") as file:
+    with naming(codes), open(codes, "w", encoding="utf-8", newline="\n") as file:
         counted = (f"{word} {count}\n" for word, count in words.items())
         learn_bpe.learn_bpe(counted, file, merges, is_dict=True)
 

@@ -137,7 +137,7 @@ def _compare(first: Row, row: Row, score: ScoreName, read: Read) -> Comparison:
     p_seeds = over_seeds(a, b) if min(len(a), len(b)) > 1 else None
     try:
         interval, p_sentences = _over_sentences(first, row, score, read)
-    except NoOutcomes as error:
+    except ValueError as error:  # NoOutcomes, or too few sentences or too many
         return Comparison(row.label, score, difference, None, None, p_seeds, str(error))
     return Comparison(row.label, score, difference, interval, p_sentences, p_seeds)
 

@@ -66,8 +66,11 @@ def read_points(log: Path) -> dict[tuple[str, str], Points]:
     """The points of each stage and metric in a log of fairseq-train, ``simple`` or ``json``.
 
     Where a training was resumed from an earlier update, the later values count. The training's
-    values are those of every ``--log-interval`` updates or, without any, of every epoch.
+    values are those of every ``--log-interval`` updates or, without any, of every epoch. A training
+    that kept no log has no points.
     """
+    if not log.exists():
+        return {}
     found: dict[tuple[str, str], dict[int, float]] = {}
     for stage, update, metric, value in _values(log.read_text(encoding="utf-8", errors="replace")):
         found.setdefault((stage, metric), {})[update] = value

@@ -25,7 +25,8 @@ from compgen.reporting.verdicts import pack, parts
 # Flags that no score depends on: where a run lies, on what it runs and what it shows.
 INDIFFERENT = UNCOUNTED | set(
     "seed save_dir user_dir cpu no_progress_bar log_format log_interval tensorboard_logdir "
-    "keep_interval_updates no_epoch_checkpoints".split()
+    "keep_interval_updates no_epoch_checkpoints find_unused_parameters ddp_backend device_id "
+    "distributed_backend distributed_init_method distributed_no_spawn distributed_rank".split()
 )
 STEP = re.compile(r"\| epoch (\d+): +(\d+) / (\d+) ")  # in each line of --log-format simple
 

@@ -104,16 +104,12 @@ class RelativeChange:
     interval: tuple[float, float]
 
 
-def relative_change(
-    a: Sequence[float], b: Sequence[float], resamples: int = RESAMPLES["bs"], seed: int = 12345
-) -> RelativeChange:
+def relative_change(a: Sequence[float], b: Sequence[float]) -> RelativeChange:
     """The change from ``a`` to ``b`` on the same units, with a paired percentile bootstrap.
 
     Args:
         a: the first system's value for each unit.
         b: the second system's, in the same order.
-        resamples: how many bootstrap resamples.
-        seed: of the resamples.
 
     Raises:
         ValueError: if there are not as many of each, or the first system has nothing.
@@ -123,7 +119,7 @@ def relative_change(
     first, second = np.asarray(a, dtype=float), np.asarray(b, dtype=float)
     if first.shape != second.shape or not first.sum():
         raise ValueError(f"no relative change from {first.sum():g} in {first.size} units")
-    drawn = np.random.default_rng(seed).integers(first.size, size=(resamples, first.size))
+    drawn = np.random.default_rng(12345).integers(first.size, size=(RESAMPLES["bs"], first.size))
     before, after = first[drawn].sum(axis=1), second[drawn].sum(axis=1)
     some = before > 0  # from nothing there is no relative change
     low, high = np.percentile(100 * (after[some] / before[some] - 1), (2.5, 97.5))

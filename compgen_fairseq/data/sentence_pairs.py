@@ -146,10 +146,6 @@ class SentencePairDataset(FairseqDataset):
         """Draw other pairs and masks."""
         self._epoch.fill_(epoch)
 
-    @property
-    def can_reuse_epoch_itr_across_epochs(self) -> bool:
-        return True  # the sizes that batches are formed by do not change
-
     def ordered_indices(self) -> np.ndarray:
         """By size, in random order where it is the same."""
         order = np.random.default_rng(self._seed).permutation(len(self))

@@ -23,7 +23,8 @@ class WordSememes:
     """Finds the words that subwords make up, and their sememes.
 
     Attributes:
-        table: the indices of each annotated word's sememes, then -1; ``(words, S)``, long.
+        table: the indices of each annotated word's sememes, then -1; ``(words, S)``, long; one row
+            at least.
 
     Args:
         annotations: which sememes a word may have.
@@ -33,7 +34,7 @@ class WordSememes:
     def __init__(self, annotations: Annotations, dictionary: Dictionary) -> None:
         self._row = {word: row for row, word in enumerate(annotations.words)}
         width = max(map(len, annotations.words.values()), default=1)
-        self.table: Tensor = torch.full((len(self._row), width), -1)
+        self.table: Tensor = torch.full((max(len(self._row), 1), width), -1)
         for row, indices in enumerate(annotations.words.values()):
             self.table[row, : len(indices)] = torch.tensor(indices)
         self._pieces = [symbol.removesuffix(CONTINUED) for symbol in dictionary.symbols]

@@ -301,11 +301,6 @@ class CATModel(BaseFairseqModel):
             self.encoder.eval()
         return self
 
-    def get_normalized_probs(self, net_output: Any, log_probs: bool, sample: Any = None) -> Tensor:
-        """Probabilities of the logits, in 32 bits."""
-        function = torch.log_softmax if log_probs else torch.softmax
-        return function(net_output[0].float(), dim=-1)
-
     def max_positions(self) -> int:
         """The longest input."""
         return self.cfg.max_positions

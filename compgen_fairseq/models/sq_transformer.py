@@ -366,9 +366,6 @@ class SQTransformerModel(FairseqEncoderDecoderModel):
                 "had before version 0.2: train it again"
             )
 
-    def max_positions(self) -> tuple[int, int]:
-        return self.encoder.max_positions(), self.decoder.max_positions()
-
 
 for _name, _preset in PRESETS.items():
     register_preset("sq_transformer", _name, _preset)

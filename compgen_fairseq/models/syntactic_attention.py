@@ -32,8 +32,6 @@ from compgen_fairseq.modules.syntactic_decoder import SyntacticDecoder
 from compgen_fairseq.modules.syntactic_encoder import BidirectionalLSTM, SyntacticEncoder, frame
 from compgen_fairseq.options import option, register_preset, take
 
-UNLIMITED = int(1e5)  # sentences of any length can be read and written
-
 
 @ranges(
     (AT_LEAST_1, ("encoder_embed_dim", "encoder_hidden_size", "encoder_layers", "semantic_dim")),
@@ -185,9 +183,6 @@ class SyntacticAttentionEncoder(FairseqEncoder):
         """Select sentences by ``new_order``, ``(new_batch,)``."""
         return {name: x.index_select(0, new_order) for name, x in encoder_out.items()}
 
-    def max_positions(self) -> int:
-        return UNLIMITED
-
 
 class SyntacticAttentionDecoder(FairseqIncrementalDecoder):
     """Writes the meanings of the words that the syntactic stream attends to."""
@@ -305,9 +300,6 @@ class SyntacticAttentionDecoder(FairseqIncrementalDecoder):
         for name in (self._STATE, self._SAID):
             if (state := incremental_state.get(name)) is not None:
                 incremental_state[name] = [x.index_select(0, new_order) for x in state]
-
-    def max_positions(self) -> int:
-        return UNLIMITED
 
 
 @register_model("syntactic_attention", dataclass=SyntacticAttentionConfig)

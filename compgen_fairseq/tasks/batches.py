@@ -4,18 +4,7 @@ import numpy as np
 from fairseq.data import BaseWrapperDataset
 
 
-class Wrapper(BaseWrapperDataset):
-    """Hands on what fairseq's wrapper leaves out, too."""
-
-    def num_tokens_vec(self, indices: np.ndarray) -> np.ndarray:
-        return self.dataset.num_tokens_vec(indices)
-
-    @property
-    def supports_fetch_outside_dataloader(self) -> bool:
-        return self.dataset.supports_fetch_outside_dataloader
-
-
-class MixedLengthsDataset(Wrapper):
+class MixedLengthsDataset(BaseWrapperDataset):
     """A parallel corpus whose batches hold sentences of any length, drawn anew each epoch.
 
     Sorted by length, sentences of one template lie side by side, and a batch says little about the

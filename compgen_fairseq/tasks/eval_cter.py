@@ -5,18 +5,17 @@ from functools import partial
 from typing import Any
 
 import torch
-from fairseq.data import FairseqDataset
+from fairseq.data import BaseWrapperDataset, FairseqDataset
 from fairseq.logging import metrics
 from torch import Tensor
 
 from compgen.scoring import cter
 from compgen.scoring.cter_rates import CTER
-from compgen_fairseq.tasks.batches import Wrapper
 
 COUNTS = "_cter"
 
 
-class CompoundDataset(Wrapper):
+class CompoundDataset(BaseWrapperDataset):
     """A parallel corpus whose batches say which compounds they hold.
 
     A batch gets ``sample["compounds"]``, one string per sentence, and ``sample["groups"]``, the

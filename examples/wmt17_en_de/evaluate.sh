@@ -1,13 +1,1 @@
-#!/usr/bin/env bash
-# Translates the test set with a run's chosen and last checkpoint and scores both.
-#   [BEAM=5] bash examples/wmt17_en_de/evaluate.sh DATA SAVE
-# For each of NAME = best, last it leaves SAVE/test.NAME.log (fairseq-generate), bleu.NAME.json,
-# chrf.NAME.json and, for models that have codes, codes.NAME.json (the words of each code).
-set -euo pipefail
-examples="$(dirname "${BASH_SOURCE[0]}")/.."
-# shellcheck source=../recipe.sh
-source "$examples/recipe.sh"
-# shellcheck source=../translation.sh
-source "$examples/translation.sh"
-
-evaluate_translation de
+../bitext/evaluate.sh

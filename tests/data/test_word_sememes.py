@@ -34,3 +34,7 @@ def test_a_word_of_several_subwords_is_not_its_last_one() -> None:
 def test_the_table_has_the_sememes_of_each_word() -> None:
     table = WordSememes(ANNOTATIONS, Dictionary()).table
     assert table.tolist() == [[2, -1], [0, -1], [0, 1]]
+
+
+def test_a_table_of_no_word_can_be_looked_up() -> None:
+    assert WordSememes(Annotations(["a|甲"], {}), Dictionary()).table.tolist() == [[-1]]

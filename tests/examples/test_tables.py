@@ -125,12 +125,21 @@ def test_every_figure_of_the_papers_has_a_row(tmp_path):
         assert {(data, method) for method in figures} <= methods
 
 
+def test_what_is_needed_first_may_need_another(tmp_path):
+    lines = ("run 1 tiny/a c 1", "run 2 tiny/a b 1 PLAIN=@c", "run 3 tiny/a a 1 PLAIN=@b")
+    status = tables(tmp_path, "/a.1", "--status", "--file", file(tmp_path, *lines))
+    assert [line.split()[1] for line in status.splitlines()[:-1]] == [
+        f"tiny/a/{name}.1" for name in "cba"
+    ]
+
+
 def test_errors_are_sentences(tmp_path):
     wrong = {
         "run 1 other/a plain 1": "no line above says what the data other are",
         "run one tiny/a plain 1": "the priority one is no whole number",
         "run 1 tiny plain 1": "tiny is not DATA/SETTING",
         "run 1 tiny/a plain one": "'one' is no seed",
+        "run 1 tiny/a plain 5-1": "the seeds '5-1' end before they begin",
         "run 1 tiny/a plain,plain 1": "tiny/a/plain.1 is named twice",
         "data tiny scan": "the data tiny are named twice",
         "data other scam": "there is no ",

@@ -63,6 +63,10 @@ def test_what_a_resumed_training_logs_again_counts(tmp_path):
     assert found["training", "loss"] == ((100, 0.7), (200, 9.0), (300, 0.25))
 
 
+def test_a_training_without_a_log_has_no_points(tmp_path):
+    assert read_points(tmp_path / "train.log") == {}
+
+
 def test_a_log_of_fairseq_train(tiny_model):
     found = read_points(tiny_model / "train.log")
     assert {stage for stage, _ in found} == {"training", "valid"}

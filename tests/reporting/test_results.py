@@ -55,6 +55,10 @@ def test_results_of_one_method_have_the_same_flags():
     assert flags("fairseq-train --prototype-table a.1/table.pt") == {
         "prototype-table": ["table.pt"]
     }
+    on_two = "--distributed-init-method tcp://n1:29500 --distributed-rank 0 --device-id 0"
+    assert flags(f"fairseq-train {on_two} --distributed-world-size 2 --find-unused-parameters") == {
+        "distributed-world-size": ["2"]
+    }
 
 
 def test_settings_are_the_commands():

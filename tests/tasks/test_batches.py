@@ -26,10 +26,10 @@ def test_mixed_batches_hold_every_length_and_change_with_the_epoch(tiny_data):
     )
     for made in (first, second):
         assert sorted(np.concatenate(made)) == list(range(285))
-        assert max(len(b) * dataset.num_tokens_vec(b).max() for b in made) <= 200
+        assert max(len(b) * dataset.dataset.num_tokens_vec(b).max() for b in made) <= 200
     assert np.concatenate(first).tolist() == np.concatenate(again).tolist()
     assert np.concatenate(first).tolist() != np.concatenate(second).tolist()
-    assert all(len(np.unique(dataset.num_tokens_vec(batch))) > 2 for batch in first[:-1])
+    assert all(len(np.unique(dataset.dataset.num_tokens_vec(batch))) > 2 for batch in first[:-1])
 
 
 def test_only_the_training_set_is_mixed(tiny_data):
