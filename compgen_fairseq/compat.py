@@ -42,8 +42,8 @@ from fairseq.trainer import Trainer  # noqa: E402
 from omegaconf import OmegaConf, open_dict  # noqa: E402
 
 from compgen import errors  # noqa: E402
-from compgen.provenance import Record  # noqa: E402
 from compgen_fairseq import files, flags  # noqa: E402
+from compgen_fairseq.around import around  # noqa: E402
 
 logger = logging.getLogger(__name__)
 SECONDS_FOR_A_BATCH = 5  # how long Python's end waits for a batch that is being fetched
@@ -54,27 +54,6 @@ def apply() -> None:
     trust_what_checkpoints_hold()
     say_errors_in_sentences()
     quieten()
-
-
-def around(owner: Any, name: str) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
-    """Replace a function of a module or class of fairseq by the decorated one.
-
-    That is called with the replaced function and the arguments of the call. It reaches the
-    callers that look the function up where it is defined.
-    """
-
-    def replace(ours: Callable[..., Any]) -> Callable[..., Any]:
-        theirs = getattr(owner, name)
-
-        @functools.wraps(theirs)
-        def call(*args: Any, **kwargs: Any) -> Any:
-            return ours(theirs, *args, **kwargs)
-
-        static = isinstance(inspect.getattr_static(owner, name), staticmethod)
-        setattr(owner, name, staticmethod(call) if static else call)
-        return ours
-
-    return replace
 
 
 # The files that fairseq opens are looked at first; one that is missing or broken is named.
@@ -146,56 +125,6 @@ def tell_dummy_batches(
     """
     sample["ignore_grad"] = ignore_grad
     return train_step(task, sample, model, criterion, optimizer, update_num, ignore_grad)
-
-
-@around(Trainer, "begin_epoch")
-def record_the_epoch(begin_epoch: Callable[..., Any], trainer: Trainer, epoch: int) -> None:
-    """Let every training, of whatever task, keep ``RUN.json`` beside its checkpoints, and its
-    task know all options, of which the model has some."""
-    trainer.task.training_options = trainer.cfg
-    begin_epoch(trainer, epoch)
-    _record(trainer)
-
-
-@around(Trainer, "save_checkpoint")
-def record_the_checkpoint(
-    save: Callable[..., Any], trainer: Trainer, filename: str, extra_state: Any
-) -> Any:
-    """Bring ``RUN.json`` up to date with each checkpoint.
-
-    No ``crash.pt`` is saved, which fairseq leaves when an update fails and from which no training
-    goes on.
-    """
-    if Path(filename).name != "crash.pt":
-        save(trainer, filename, extra_state)
-        _record(trainer)
-
-
-def _record(trainer: Trainer) -> None:
-    if trainer.is_data_parallel_master and not trainer.cfg.checkpoint.no_save:
-        if not hasattr(trainer, "run_record"):
-            trainer.run_record = _new_record(trainer)
-        parameters = sum(p.numel() for p in trainer.model.parameters())
-        trainer.run_record.save(trainer.get_num_updates(), parameters)
-
-
-def _new_record(trainer: Trainer) -> Record:
-    config = trainer.cfg
-    if OmegaConf.is_config(config):
-        config = OmegaConf.to_container(config, resolve=True, enum_to_str=True)
-    sections = {name: options for name, options in config.items() if isinstance(options, dict)}
-    elsewhere = {name for options in sections.values() for name in options} | set(config)
-    for name, options in config.items():  # an old kind of model has all options as its own
-        if isinstance(options, argparse.Namespace):
-            own = {k: v for k, v in vars(options).items() if k not in elsewhere}
-            sections[name] = {"_name": getattr(options, "arch", None), **own}
-    return Record(
-        Path(config["checkpoint"]["save_dir"]),
-        sections,
-        trainer.get_num_updates(),
-        [torch.cuda.get_device_name()] if trainer.cuda else [],
-        config["distributed_training"]["distributed_world_size"],
-    )
 
 
 @around(distributed_utils, "_broadcast_object_slow")

@@ -92,12 +92,6 @@ def brown_classes(counts: csr_matrix, num_classes: int) -> NDArray[np.int64]:
     return _by_frequency(classes, frequency, num_classes)
 
 
-def mutual_information(joint: Counts) -> float:
-    """``I(Z1, Z2)`` in nats of a table of class bigram counts ``(classes, classes)``."""
-    joint = joint / joint.sum()
-    return float(_xlogx(joint).sum() - _xlogx(joint.sum(0)).sum() - _xlogx(joint.sum(1)).sum())
-
-
 def _xlogx(x: Counts) -> Counts:
     return xlogy(x, x)
 

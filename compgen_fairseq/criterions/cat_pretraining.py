@@ -18,7 +18,12 @@ from torch import Tensor
 
 from compgen.ranges import AT_LEAST_0, RATE, check, ranges
 from compgen_fairseq.criterions import composition_terms as terms
-from compgen_fairseq.criterions.terms_cross_entropy import Reduction, WeightedTerm, unwrapped
+from compgen_fairseq.criterions.terms_cross_entropy import (
+    Reduction,
+    WeightedTerm,
+    log_means,
+    unwrapped,
+)
 from compgen_fairseq.models.cat import PretrainingOutputs
 from compgen_fairseq.models.cat_transformer import REPRESENTATIONS
 from compgen_fairseq.options import option
@@ -227,21 +232,15 @@ class CATPretrainingCriterion(FairseqCriterion):
     @classmethod
     def reduce_metrics(cls, logging_outputs: list[dict[str, Any]]) -> None:
         """Aggregate over workers and batches; a term is the mean over what it was summed over."""
-        totals = {
-            key: sum(float(log.get(key, 0)) for log in logging_outputs)
-            for key in sorted({key for log in logging_outputs for key in log})
-        }
-        size = max(totals.get("sample_size", 0), 1)
-        metrics.log_scalar("loss", totals.get("loss", 0) / size, size, round=3)
-        for key, number in totals.items():
-            if key.startswith("num_") and number > 0:
-                name = key.removeprefix("num_")
-                metrics.log_scalar(name, totals[f"sum_{name}"] / number, number, round=4)
-                if name.startswith("mlm_"):
-                    metrics.log_derived(
-                        f"ppl_{name.removeprefix('mlm_')}",
-                        lambda meters, name=name: round(math.exp(min(meters[name].avg, 100.0)), 2),
-                    )
+        size = max(sum(int(log["sample_size"]) for log in logging_outputs), 1)
+        loss = sum(float(log["loss"]) for log in logging_outputs)
+        metrics.log_scalar("loss", loss / size, size, round=3)
+        for name in log_means(logging_outputs):
+            if name.startswith("mlm_"):
+                metrics.log_derived(
+                    f"ppl_{name.removeprefix('mlm_')}",
+                    lambda meters, name=name: round(math.exp(min(meters[name].avg, 100.0)), 2),
+                )
 
     @staticmethod
     def logging_outputs_can_be_summed() -> bool:

@@ -1,6 +1,7 @@
 """Cross-entropy plus weighted terms, each a mean over all workers' tokens."""
 
-from collections.abc import Callable, Iterator
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -91,6 +92,20 @@ class Reduction:
         return loss * self.sample_size
 
 
+def log_means(logging_outputs: Sequence[dict[str, Any]]) -> list[str]:
+    """Log every term as the mean over what it was summed over; return the names."""
+    totals: Counter[str] = Counter()
+    for log in logging_outputs:
+        totals.update(
+            {name: float(value) for name, value in log.items() if name[:4] in ("sum_", "num_")}
+        )
+    names = [key[4:] for key in sorted(totals) if key.startswith("num_") and totals[key] > 0]
+    for name in names:
+        number = totals[f"num_{name}"]
+        metrics.log_scalar(name, totals[f"sum_{name}"] / number, number, round=4)
+    return names
+
+
 def unwrapped(model: Any) -> Any:
     """The model itself; fairseq wraps a data-parallel one twice."""
     while hasattr(model, "module"):
@@ -163,9 +178,4 @@ class TermsCrossEntropyCriterion(LabelSmoothedCrossEntropyCriterion):
     def reduce_metrics(cls, logging_outputs) -> None:
         """Aggregate over workers and batches; a term is the mean over what it was summed over."""
         super().reduce_metrics(logging_outputs)
-        names = sorted({k[4:] for log in logging_outputs for k in log if k.startswith("sum_")})
-        for name in names:
-            number = sum(float(log.get(f"num_{name}", 0)) for log in logging_outputs)
-            if number > 0:
-                total = sum(float(log.get(f"sum_{name}", 0)) for log in logging_outputs)
-                metrics.log_scalar(name, total / number, number, round=4)
+        log_means(logging_outputs)

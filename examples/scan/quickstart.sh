@@ -1,9 +1,10 @@
 #!/usr/bin/env bash
-# SQ-Transformer (SAL) beside the plain Transformer of the same size, updates, dropout and seed on
-# SCAN AddJump 2x: data from the grammar, training, decoding of the whole test set, a page of results.
+# SQ-Transformer (sal-meanings, ours) beside the plain Transformer of the same size, updates, dropout
+# and seed on SCAN AddJump 2x: data from the grammar, training, decoding of the whole test set, a page
+# of results.
 #   [SEED=1] [UPDATES=2200] [DATA_DIR=data-bin] [RUNS_DIR=runs] bash examples/scan/quickstart.sh
 # Batches have half the recipe's tokens: many small updates teach more than few large ones. Five minutes
-# on two cores: SAL 80 to 83%, plain 27 to 30% (two runs with seed 1). The whole trainings:
+# on two cores: sal-meanings 83%, plain 30% (seed 1). The whole trainings:
 # `python examples/tables.py runs scan-addjump-2x/64-wide`.
 # What is there already is used again; an interrupted training resumes.
 set -euo pipefail
