@@ -60,7 +60,7 @@ class PrototypeStages:
     """What a translation task does for a Proto-Transformer, beside what it does for any model."""
 
     cfg: Any
-    training_options: Any  # all options of the training, which compat.py hands over
+    training_options: Any  # all options of the training, which records.py hands over
     updates = 0  # of this process
 
     @functools.cached_property
