@@ -121,8 +121,6 @@ train_recurrent() {
     local method schedule
     if [[ $SIZE == paper ]]; then # one pair at a time, at a constant rate
         : "${UPDATES:=200000}"
-        # glibc keeps each update's 9 MB of gradients instead of asking the system for them again
-        export MALLOC_MMAP_THRESHOLD_=33554432 MALLOC_TRIM_THRESHOLD_=1073741824
         schedule=(
             --lr 1e-3 --lr-scheduler fixed --clip-norm 0 --batch-size 1 --batch-size-valid 128
             --num-workers 0 --data-buffer-size 0 # no other process or thread hands over single pairs
@@ -185,6 +183,8 @@ train() {
     fi
     cp "$data/PREPARED.json" "$save/PREPARED.json"
     echo "$run" >"$save/METHOD"
+    # glibc keeps the memory of an update for the next one instead of asking the system again
+    export MALLOC_MMAP_THRESHOLD_=33554432 MALLOC_TRIM_THRESHOLD_=1073741824
     # shellcheck disable=SC2086 # LAUNCH is a command with arguments
     ${LAUNCH:-} bash "$root/examples/process.sh" "$data" "${device[@]}" \
         --user-dir "$plugin" --task compgen_translation \
