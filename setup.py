@@ -1,4 +1,4 @@
-"""Installation of compgen_fairseq; see the README for the order that avoids a second PyTorch."""
+"""Installation of compgen_fairseq; see docs/faq.md for the order that avoids a second PyTorch."""
 
 from pathlib import Path
 

@@ -1,6 +1,8 @@
 """RUN.json: what a training was started with and on, kept beside its checkpoints."""
 
+import contextlib
 import json
+import multiprocessing
 import os
 import platform
 import re
@@ -74,16 +76,24 @@ class Record:
         Raises:
             ValueError: if it cannot be written.
         """
-        times = os.times()
-        cpu = times.user + times.system + times.children_user + times.children_system
         self.session["minutes"] = round((time.monotonic() - self.began) / 60, 2)
-        self.session["cpu_minutes"] = round(cpu / 60, 2)
+        self.session["cpu_minutes"] = round(cpu_seconds() / 60, 2)
         found = {
             "updates": updates,
             "parameters": parameters,
             "sessions": [*self.before, self.session],
         }
         write(self.path, json.dumps(found, indent=1, default=str) + "\n")
+
+
+def cpu_seconds() -> float:
+    """The CPU time of this process and of all that it has started, those that run included."""
+    seconds = sum(os.times()[:4])  # without children that have not ended
+    for child in multiprocessing.active_children():
+        with contextlib.suppress(OSError):  # it has just ended, or this is no Linux
+            fields = Path(f"/proc/{child.pid}/stat").read_text(encoding="utf-8").rpartition(")")[2]
+            seconds += sum(map(int, fields.split()[11:13])) / os.sysconf("SC_CLK_TCK")
+    return seconds
 
 
 def this_machine(gpus: Sequence[str] = (), processes: int = 1) -> dict[str, Any]:

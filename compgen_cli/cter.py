@@ -162,16 +162,16 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument(
         "--strict",
         action="store_true",
-        help="let no atom of the context stand in for one of the compound; not comparable with "
-        "published numbers",
+        help="want the compound's translation to be one phrase (docs/notes/cter.md); not "
+        "comparable with published numbers",
     )
     parser.add_argument("--json", action="store_true", help="print JSON")
     parser.add_argument("--json-out", metavar="FILE", help="also write the JSON there")
     parser.add_argument(
         "--per-line",
         metavar="FILE",
-        help="write each line's verdict as TSV; with --against the lines on which people and the "
-        "two rules are not of one opinion",
+        help="write each line's verdict as TSV; with --against only the lines on which people and "
+        "both sets of rules do not all agree",
     )
     parser.add_argument(
         "--why", action="store_true", help="a last column of --per-line that says why in words"

@@ -69,7 +69,9 @@ def add_options(parser: argparse.ArgumentParser) -> None:
         help="put hypotheses and references back into plain text first: join @@ subwords, then "
         "remove every space (chinese) or use sacremoses (moses)",
     )
-    text = "the target language's code, for moses, whose general rules are for all that have none "
+    text = (
+        "the target language's code, for moses; one without rules of its own gets the general ones "
+    )
     group.add_argument("--lang", type=str.lower, default="en", help=f"{text}(default: en)")
     group.add_argument("--lowercase", action="store_true", help="compare without case")
 

@@ -42,7 +42,7 @@ from fairseq.trainer import Trainer  # noqa: E402
 from omegaconf import OmegaConf, open_dict  # noqa: E402
 
 from compgen import errors  # noqa: E402
-from compgen_fairseq import files, flags  # noqa: E402
+from compgen_fairseq import files, flags, records  # noqa: E402
 from compgen_fairseq.around import around  # noqa: E402
 
 logger = logging.getLogger(__name__)
@@ -101,6 +101,8 @@ def resume_with_the_same_batches(
     kept = task.can_reuse_epoch_itr(dataset) and not given["update_epoch_batch_itr"]
     if not kept or given["disable_iterator_cache"] or dataset in task.dataset_to_epoch_iter:
         return get_batch_iterator(*call.args, **call.kwargs)
+    if not any(dataset is known for known in task.datasets.values()):
+        given["disable_iterator_cache"] = True  # a buffer of fairseq-interactive comes but once
     given["epoch"] = 1
     iterator = get_batch_iterator(*call.args, **call.kwargs)
     iterator.epoch = max(epoch, 1)
@@ -119,12 +121,27 @@ def tell_dummy_batches(
     update_num: int,
     ignore_grad: bool = False,
 ) -> Any:
-    """Let the criterion know, by ``sample["ignore_grad"]``, a batch that counts for nothing.
+    """Let the criterion know, by ``sample["ignore_grad"]``, a batch that counts for nothing, and
+    count it for nothing.
 
     A worker that has run out of batches repeats its first one, to keep the others company.
     """
     sample["ignore_grad"] = ignore_grad
-    return train_step(task, sample, model, criterion, optimizer, update_num, ignore_grad)
+    loss, size, log = train_step(task, sample, model, criterion, optimizer, update_num, ignore_grad)
+    if ignore_grad:
+        size, log = 0 * size, {name: 0 * value for name, value in log.items()}
+    return loss, size, log
+
+
+@around(Trainer, "train_step")
+def dummy_batches_first(
+    train_step: Callable[..., Any], trainer: Trainer, samples: list[Any], *args: Any
+) -> Any:
+    """Keep the real batches of an update whose last batch is a dummy (``--update-freq``).
+
+    fairseq takes the last for all: it would count nothing of what such a worker has done.
+    """
+    return train_step(trainer, sorted(samples, key=bool), *args)
 
 
 @around(distributed_utils, "_broadcast_object_slow")
@@ -167,13 +184,21 @@ def copy_whole_checkpoints(
 def begin_a_training(
     load_checkpoint: Callable[..., Any], cfg: Any, trainer: Trainer, **kwargs: Any
 ) -> Any:
-    """Keep a training that is called again after its last update from doing one more, and refuse a
-    ``--best-checkpoint-metric`` that validation does not report.
+    """Keep a training that is called again after its last update from doing one more, have it go on
+    counting for ``--patience``, and refuse a ``--best-checkpoint-metric`` that validation does not
+    report.
 
     fairseq compares the number of updates with ``--max-update`` only after an update, and looks
     for the metric only after the first validation.
     """
-    loaded = load_checkpoint(cfg, trainer, **kwargs)
+    try:
+        loaded = load_checkpoint(cfg, trainer, **kwargs)
+    except KeyError as error:
+        if trainer.cfg.ema.store_ema and error.args == ("model",):  # it is deleted, then read
+            raise ValueError("--store-ema: the checkpoint has no average; leave it out") from None
+        raise
+    if loaded[0] is not None and not (cfg.reset_optimizer or cfg.reset_meters):
+        records.early_stopping().update(loaded[0].get(records.PATIENCE, {}))
     options = trainer.cfg.optimization
     if 0 < options.max_update <= trainer.get_num_updates():
         logger.info(
@@ -182,7 +207,10 @@ def begin_a_training(
             options.max_update,
         )
         options.max_epoch = -1  # the epoch after which the training ends
-    elif cfg.best_checkpoint_metric not in flags.KNOWN_SCORES:
+    elif (
+        cfg.best_checkpoint_metric not in flags.KNOWN_SCORES
+        or "," in trainer.cfg.dataset.valid_subset  # of which one may lack what CTER is counted on
+    ):
         _find_score(trainer, cfg.best_checkpoint_metric)
         trainer.reset_dummy_batch(loaded[1].first_batch)
     return loaded

@@ -150,6 +150,7 @@ def open_checkpoint(
             f"{path} is not as it was written, {changed} is damaged: take a whole copy, or the "
             "checkpoint before it"
         )
+    reason = None
     try:
         state = load(path, *args, **kwargs)
     except Exception as error:
@@ -159,9 +160,11 @@ def open_checkpoint(
             raise ValueError(
                 f"{path} could run code when it is loaded, by {found[1]}, so it is not"
             ) from error
-        state = {}
+        state, reason = {}, error
     if not (isinstance(state, dict) and "model" in state):
-        raise ValueError(f"{path} is no checkpoint of fairseq-train, or only a part of one")
+        raise ValueError(
+            f"{path} is no checkpoint of fairseq-train, or only a part of one"
+        ) from reason
     return state
 
 

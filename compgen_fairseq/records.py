@@ -12,6 +12,8 @@ from omegaconf import OmegaConf
 from compgen.provenance import Record
 from compgen_fairseq.around import around
 
+PATIENCE = "patience"  # in a checkpoint: the best score and how many validations ago it was
+
 
 @around(Trainer, "begin_epoch")
 def record_the_epoch(begin_epoch: Callable[..., Any], trainer: Trainer, epoch: int) -> None:
@@ -26,14 +28,24 @@ def record_the_epoch(begin_epoch: Callable[..., Any], trainer: Trainer, epoch: i
 def record_the_checkpoint(
     save: Callable[..., Any], trainer: Trainer, filename: str, extra_state: Any
 ) -> Any:
-    """Bring ``RUN.json`` up to date with each checkpoint.
+    """Bring ``RUN.json`` up to date with each checkpoint, in which ``--patience``'s count is kept.
 
     No ``crash.pt`` is saved, which fairseq leaves when an update fails and from which no training
     goes on.
     """
-    if Path(filename).name != "crash.pt":
-        save(trainer, filename, extra_state)
-        _record(trainer)
+    if Path(filename).name == "crash.pt":
+        return None
+    extra_state[PATIENCE] = dict(early_stopping())
+    saved = save(trainer, filename, extra_state)
+    _record(trainer)
+    return saved
+
+
+def early_stopping() -> dict[str, Any]:
+    """What fairseq counts for ``--patience``, in attributes of its function."""
+    from fairseq_cli.train import should_stop_early
+
+    return vars(should_stop_early)
 
 
 def _record(trainer: Trainer) -> None:

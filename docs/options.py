@@ -3,6 +3,7 @@
 import argparse
 from argparse import Namespace
 from collections.abc import Iterator
+from dataclasses import fields
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +15,7 @@ import compgen_fairseq  # noqa: F401  (registers everything)
 from compgen_fairseq.criterions.cat_pretraining import CATPretrainingConfig
 from compgen_fairseq.criterions.composition_cross_entropy import CompositionCrossEntropyConfig
 from compgen_fairseq.criterions.structural_cross_entropy import StructuralCrossEntropyConfig
+from compgen_fairseq.criterions.structural_terms import RECIPES, LossWeights
 from compgen_fairseq.models.cat import CATConfig
 from compgen_fairseq.models.cat_transformer import CompositionConfig
 from compgen_fairseq.models.proto_transformer import PrototypeConfig
@@ -63,6 +65,11 @@ fairseq-train --user-dir compgen_fairseq --task compgen_translation \\
 A flag without values is a switch. `--optimizer fused_adam` has the flags of fairseq's `adam`;
 `--scoring exact_match` of fairseq-generate has none.
 """
+WEIGHTS = """## Loss recipes
+
+| weight | scan | cogs | cognition |
+| --- | ---: | ---: | ---: |
+"""
 PRESETS = """## Presets
 
 An architecture's preset changes defaults of its model; a flag still wins.
@@ -75,7 +82,14 @@ An architecture's preset changes defaults of its model; a flag still wins.
 def page() -> str:
     """The whole page."""
     tables = "\n".join(_section(*section) for section in SECTIONS)
-    return f"{HEAD}\n{tables}\n{PRESETS}{''.join(_presets())}"
+    return f"{HEAD}\n{tables}\n{WEIGHTS}{''.join(_weights())}\n{PRESETS}{''.join(_presets())}"
+
+
+def _weights() -> Iterator[str]:
+    """A row for each weight of the structural terms."""
+    for field in fields(LossWeights):
+        values = " | ".join(f"{getattr(RECIPES[name], field.name):g}" for name in RECIPES)
+        yield f"| `--{field.name.replace('_', '-')}` | {values} |\n"
 
 
 def _section(title: str, config: type[FairseqDataclass], about: str) -> str:

@@ -10,7 +10,8 @@ if [[ -n ${WORLD_SIZE:-} && -n ${RANK:-} ]]; then # torchrun
         --distributed-rank "$RANK" --device-id "${LOCAL_RANK:-0}" --distributed-no-spawn
     )
 elif [[ -n ${SLURM_PROCID:-} ]]; then # srun
-    host="$(scontrol show hostnames "$SLURM_STEP_NODELIST" | head -n 1)"
+    hosts="$(scontrol show hostnames "$SLURM_STEP_NODELIST")"
+    host="${hosts%%$'\n'*}"
     flags=(
         --distributed-init-method "tcp://$host:${MASTER_PORT:-29500}"
         --distributed-world-size "$SLURM_NTASKS" --distributed-rank "$SLURM_PROCID"

@@ -3,8 +3,12 @@
 #   METHOD   sq (the architecture's own variant), sal, srl, plain or an ablation, transformer, cat or
 #            proto; see below
 #   SEED     1, 2, ...
-#   SIZE     tiny (minutes on a CPU) or paper (the published size, a GPU's work)
+#   SIZE     tiny (ten minutes to two hours of a core) or paper (the published size; but for
+#            Syntactic Attention a GPU's work)
 #   UPDATES  the length of the training
+#   STAGE1_EPOCHS  epochs before prototypes are extracted
+#   PLAIN    for proto-two-pass: the folder of a finished run of transformer
+#   BEAM     the width of evaluate.sh's beam
 #   LAUNCH   what starts the processes of a distributed training, e.g.
 #            "torchrun --nproc_per_node 8 --no-python" or "srun"; fairseq uses every GPU of one
 #            machine without it

@@ -54,9 +54,10 @@ class Folder:
     def __init__(self, run: Run, out: Path):
         self.run, self.out = run, out
         self.path = out / run.path
+        self.row = json.dumps(run.row(), indent=1) + "\n"
 
     def state(self) -> str:
-        if (self.path / "RESULT.json").exists():
+        if (self.path / "RESULT.json").exists() and self._is_same():
             return DONE
         if self.locked():
             return RUNNING
@@ -80,10 +81,10 @@ class Folder:
         with (self.path / "lock").open("a") as lock:
             if not _flock(lock.fileno()):
                 raise TablesError(f"{self.path} is being worked on already")
-            failed, row = self.path / "failed", self.path / "ROW.json"
+            failed = self.path / "failed"
             failed.unlink(missing_ok=True)
             try:
-                self._same_row(row)
+                self._keep_row()
                 for name, command in self.steps(data).items():
                     self._step(name, command, lock.fileno())
             except (TablesError, OSError) as error:
@@ -108,15 +109,20 @@ class Folder:
             "result": [*record, str(self.path), str(self.path / "RESULT.json")],
         }
 
-    def _same_row(self, file: Path) -> None:
-        row = json.dumps(self.run.row(), indent=1) + "\n"
-        if file.exists() and file.read_text(encoding="utf-8") != row:
+    def _is_same(self) -> bool:
+        """Whether the run was begun, if it was, as its line says now."""
+        file = self.path / "ROW.json"
+        return not file.exists() or file.read_text(encoding="utf-8") == self.row
+
+    def _keep_row(self) -> None:
+        file = self.path / "ROW.json"
+        if not self._is_same():
             raise TablesError(
                 f"{file} says that it was begun in another way; name another setting, or remove "
                 "the folder"
             )
         partial = file.with_name("ROW.json.partial")
-        partial.write_text(row, encoding="utf-8")
+        partial.write_text(self.row, encoding="utf-8")
         partial.replace(file)
 
     def _step(self, name: str, command: list[str], lock: int) -> None:
@@ -252,6 +258,7 @@ class Queue:
 
     def _start(self, folder: Folder) -> None:
         path = folder.run.path
+        folder.path.mkdir(parents=True, exist_ok=True)
         self.tried.add(path)
         say(f"{path} starts")
         options = ["--file", self.args.file, "--data", self.args.data, "--only", path]

@@ -92,6 +92,16 @@ def test_fairseqs_own_task_batches_every_sentence(tiny_data):
         assert sorted(ids) == list(range(n))
 
 
+def test_what_is_translated_as_it_comes_is_not_kept(tiny_data):
+    """As by ``fairseq-interactive``, a data set for each buffer."""
+    task = TranslationTask.setup_task(TranslationConfig(data=str(tiny_data)))
+    for _ in range(3):
+        dataset = task.build_dataset_for_inference([torch.tensor([5, 6, 2])], [3])
+        (sample,) = task.get_batch_iterator(dataset, max_tokens=200).next_epoch_itr(shuffle=False)
+        assert sample["id"].tolist() == [0]
+    assert task.dataset_to_epoch_iter == {}
+
+
 @pytest.mark.parametrize("dummy", [True, False])
 def test_the_criterion_of_any_task_can_tell_a_dummy_batch(dummy):
     sample, said = {"ignore_grad": not dummy}, []
@@ -99,12 +109,12 @@ def test_the_criterion_of_any_task_can_tell_a_dummy_batch(dummy):
 
     def criterion(model, sample):
         said.append(sample["ignore_grad"])
-        return torch.ones(()), 1, {}
+        return torch.ones(()), 1, {"loss": torch.ones(())}
 
-    loss, *_ = FairseqTask(None).train_step(
+    loss, size, log = FairseqTask(None).train_step(
         sample, model, criterion, optimizer, 3, ignore_grad=dummy
     )
-    assert said == [dummy] and loss == (not dummy)
+    assert said == [dummy] and loss == size == log["loss"] == (not dummy)
 
 
 @pytest.mark.parametrize("ema_fp32", [False, True])

@@ -1,14 +1,16 @@
 """RUN.json: written when a training starts, and added to when it resumes."""
 
 import json
+import multiprocessing
 import os
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import pytest
 
-from compgen.provenance import Record, machine, revision, this_machine
+from compgen.provenance import Record, cpu_seconds, machine, revision, this_machine
 
 SETTINGS = {"common": {"seed": 1}}
 
@@ -31,6 +33,20 @@ def test_sessions_add_up_and_a_fresh_start_begins_anew(tmp_path, monkeypatch):
         Record(tmp_path, SETTINGS, 1)
     with pytest.raises(ValueError, match=r"none/RUN\.json: No such file"):
         Record(tmp_path / "none", SETTINGS, 0).save(0, 0)
+
+
+def test_the_time_of_a_worker_that_still_runs_counts():
+    before = cpu_seconds()
+    worker = multiprocessing.get_context("spawn").Process(target=sum, args=(range(10**12),))
+    worker.start()
+    try:
+        end = time.monotonic() + 60
+        while cpu_seconds() < before + 1:  # this process waits
+            assert time.monotonic() < end
+            time.sleep(0.1)
+    finally:
+        worker.kill()
+        worker.join()
 
 
 def test_the_machine_in_words(monkeypatch):

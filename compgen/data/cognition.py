@@ -29,11 +29,10 @@ from compgen.data.checksums import sha256
 from compgen.data.preparation import Parser, Preparation, hold_out
 from compgen.data.publisher import collect, expected
 from compgen.ranges import SEED
+from compgen.scoring.cter import GROUP, TYPES
 from compgen.text import read_lines, single_spaced, write_lines
 
 REPOSITORY = "https://raw.githubusercontent.com/yafuly/CoGnition/HEAD"
-TYPES = ("NP", "VP", "PP")
-GROUP = 5  # sentences with the same compound
 MERGES = 2000
 TRAINING_PAIRS = 196_246
 LOW_RESOURCE_PAIRS = 1_000  # of the random test, for validation

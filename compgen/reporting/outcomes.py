@@ -19,6 +19,10 @@ class NoOutcomes(ValueError):
     """There is no value for each sentence; the message says why."""
 
 
+class AnotherScore(NoOutcomes):
+    """The log gives another score than the file beside it."""
+
+
 @dataclass(frozen=True)
 class Outcomes:
     """A run's values of one score, unit by unit.
@@ -60,6 +64,8 @@ def outcomes(run: Run, score: ScoreName) -> Outcomes:
             references = log.references(metric.reference)
             return Outcomes(log.sources, (), log.hypotheses, references, metric.how)
         values = metric.values(log).get(score.number)
+    except AnotherScore:
+        raise
     except (ValueError, OSError, TypeError) as error:
         raise NoOutcomes(str(error)) from None
     if values is None:
@@ -109,7 +115,7 @@ def _agree(run: Run, score: ScoreName, found: float) -> None:
     """Refuse a log that is not the one that was scored."""
     said = run.scores[score]
     if abs(found - said.value) > TOLERANCE:
-        raise NoOutcomes(
+        raise AnotherScore(
             f"{said.file} says {said.value:.2f} but the log beside it gives {found:.2f}; "
             "evaluate the run again"
         )

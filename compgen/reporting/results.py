@@ -46,14 +46,18 @@ def result(folder: Path | str, may_differ: frozenset[str] = frozenset()) -> dict
         may_differ: settings that may have changed when the run was resumed.
 
     Raises:
-        ValueError: if the run is not finished, not evaluated, or not readable.
+        ValueError: if the run is not finished, not evaluated since, or not readable.
     """
     run = read_run(folder, may_differ)
     sessions = run.record["sessions"]
     last = sessions[-1]
     most = last["settings"]["optimization"]["max_update"]
-    if most and run.updates < most:
+    if most and run.updates < most and not _ended(run.path / "train.log"):
         raise ValueError(f"{run.path} has done {run.updates} of {most} updates: it is not finished")
+    for name, score in run.scores.items():
+        checkpoint = run.path / f"checkpoint_{name.checkpoint}.pt"
+        if checkpoint.exists() and checkpoint.stat().st_mtime > score.file.stat().st_mtime:
+            raise ValueError(f"{score.file} is older than {checkpoint}: evaluate the run again")
     return {
         "method": run.label,
         "seed": run.seed,
@@ -144,6 +148,15 @@ def _chosen(run: Run, settings: dict[str, Any]) -> dict[str, Any]:
     }
 
 
+def _ended(log: Path) -> bool:
+    """Whether a training ended by itself, as one that ``--patience`` ends early."""
+    try:
+        text = log.read_text(encoding="utf-8", errors="replace")
+    except OSError:
+        return False
+    return text.rfind("| done training in ") > text.rfind("| begin training epoch ")
+
+
 def _epochs(log: Path) -> float | None:
     """How many epochs the last line about training is after."""
     try:
@@ -166,6 +179,8 @@ def _verdicts(run: Run) -> dict[str, dict[str, Any]]:
             continue  # its sentences are those of exact match
         try:
             values = outcomes.outcomes(run, name).values
+        except outcomes.AnotherScore:
+            raise
         except outcomes.NoOutcomes:
             continue
         if values:

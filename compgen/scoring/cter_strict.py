@@ -19,7 +19,7 @@ sentence, so an atom that the context supplies counts, which no reader would acc
 - some everyday translations that the lexicon lacks count (``SYNONYMS``), and ``liked`` has no
   empty alternative; the entries ``/`` still have nothing that could be tested.
 
-docs/cter.md has an example of each, and how far the verdicts agree with people's.
+docs/notes/cter.md has an example of each, and how far the verdicts agree with people's.
 """
 
 import re

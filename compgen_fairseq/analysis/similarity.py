@@ -23,8 +23,8 @@ from torch import Tensor
 from compgen.scoring.signature import signature
 from compgen.text import read_lines
 from compgen_fairseq.models.cat import CATModel
+from compgen_fairseq.models.cat_transformer import REPRESENTATIONS
 
-REPRESENTATIONS = ("cont", "comp", "mix")
 BATCH = 256  # phrases
 
 

@@ -17,7 +17,7 @@ from compgen_fairseq.criterions.terms_cross_entropy import TermsCrossEntropyCrit
 from compgen_fairseq.modules.structural_outputs import StructuralOutputs
 from compgen_fairseq.options import option
 
-DEFAULT = " (default: the architecture's published value)"
+DEFAULT = " (default: that of --loss-recipe)"
 
 
 @ranges(

@@ -57,7 +57,8 @@ class SQTransformerConfig(FairseqDataclass):
     mmi: Optional[ChoiceEnum(["brown", "tokens", "none"])] = option(  # type: ignore[valid-type]
         None,
         "what p(z|context) reads: brown: the context's codes (variational Brown clustering); "
-        "tokens: its word embeddings; none: no MMI term (default: brown with sovq, else none)",
+        "tokens: its word embeddings; none: no MMI term (default: brown with sovq, else none); the "
+        "target's predictor also reads the encoder's output, as in the authors' code",
     )
     encoder_predictor_layers: int = option(3, "layers of the source side's p(z|context)")
     decoder_predictor_layers: int = option(6, "layers of the target side's p(z|context)")

@@ -21,6 +21,8 @@ class FusedAdam(FairseqAdam):
         params: the parameters.
     """
 
+    supports_flat_params = True  # of --fp16: each number has a step of its own
+
     def __init__(self, cfg: FairseqAdamConfig, params: Iterable[Tensor]):
         FairseqOptimizer.__init__(self, cfg)
         self._optimizer = torch.optim.AdamW(params, fused=True, **self.optimizer_config)

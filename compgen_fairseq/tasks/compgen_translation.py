@@ -160,6 +160,8 @@ class CompgenTranslationTask(prototype_hook.PrototypeStages, TranslationTask):
             kind, codes = missing
             dictionaries = (self.src_dict, self.tgt_dict)
             dataset = self.dataset(self.cfg.train_subset)
+            if len(utils.split_paths(self.cfg.data)) > 1:
+                logger.warning("of several data folders only this epoch's words get classes")
             model.assign_classes(*FINDERS[kind](dataset, dictionaries, codes))
 
     def valid_step(

@@ -79,6 +79,17 @@ def test_two_workers_equal_one_with_twice_the_batch(size, attention, terms, trai
         assert figures(log, name) == pytest.approx(figures(log_alone, name), abs=2e-3), name
 
 
+def test_batches_of_one_update_may_be_real_and_dummy(train):
+    """19 batches: in the last update of an epoch one worker has two, the other one and a dummy."""
+    flags = "--arch sq_transformer_scan --attention plain --dropout 0 --curriculum 100".split()
+    flags += ["--optimizer", "sgd", "--lr", 0.1, "--batch-size", 15]
+    (first, log), _ = train("two", 2, *flags, "--update-freq", 2)
+    ((alone, log_alone),) = train("one", 1, *flags, "--update-freq", 4)
+    assert_same(first, alone, rtol=0, atol=1e-5)
+    for name in ("loss", "bsz"):
+        assert figures(log, name) == pytest.approx(figures(log_alone, name), abs=2e-3), name
+
+
 def test_workers_agree_on_everything_random(train):
     """With dropout, masked positions and an odd number of batches."""
     flags = "--arch sq_transformer_scan".split()

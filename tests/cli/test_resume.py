@@ -189,6 +189,18 @@ def test_a_run_that_is_killed_while_it_copies_a_checkpoint_resumes(flags, deadly
     assert_same(tmp_path / "whole", tmp_path / "killed")
 
 
+def test_a_run_that_resumes_goes_on_counting_for_patience(flags, tmp_path):
+    """The loss never falls, so the fourth epoch is the third without a better one."""
+    run = [*flags("plain"), "--lr", 1e-30, "--patience", 3, "--save-interval-updates", 0]
+    run += ["--save-dir", tmp_path]
+    run = [flag for flag in run if flag != "--disable-validation"]
+    run[run.index("--max-update") + 1] = 90
+    assert status("train", *run, "--max-epoch", 3) == 0
+    assert updates(tmp_path / "checkpoint_last.pt") == 30
+    assert status("train", *run) == 0
+    assert updates(tmp_path / "checkpoint_last.pt") == 40
+
+
 @pytest.mark.parametrize("workers", [1, pytest.param(2, marks=pytest.mark.long)])
 def test_a_finished_run_trains_no_further(workers, flags, tmp_path):
     run = [*flags("plain"), "--save-dir", tmp_path, "--log-file", tmp_path / "log"]

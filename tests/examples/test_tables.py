@@ -77,6 +77,10 @@ def test_a_queue_is_worked_off_and_recorded(out, tmp_path):
     assert "waiting  tiny/other/plain.1" in status and "2 done, 0 running, 1 failed" in status
     again = tables(out, "tiny/a/(mine|plain)", "--file", runs)
     assert again == ""  # nothing is left
+    runs.write_text(runs.read_text().replace(f"sal-brown 3 {QUICK}", "sal-brown 3 UPDATES=11"))
+    again = tables(out, "tiny/a/mine", "--file", runs, "--results", tmp_path / "others", status=1)
+    assert "ROW.json says that it was begun in another way" in again
+    assert not (tmp_path / "others").exists()
 
 
 def test_a_queue_that_is_ended_or_killed_is_called_again(out, tmp_path):

@@ -1,18 +1,22 @@
 """What is read of a run's folder, and what is refused."""
 
 import json
+import os
 import re
 import shutil
 from pathlib import Path
+from typing import Any
 
 import pytest
+from logs import write_log
 
+from compgen.reporting.results import result
 from compgen.reporting.runs import differences, named, read_run, read_runs, short
 
 EXACT = {"metric": "exact_match", "score": 50.0, "correct": 1, "total": 2, "signature": "m:e|n:2"}
 
 
-def session(minutes: float = 2, **changes: object) -> dict[str, object]:
+def session(minutes: float = 2, **changes: object) -> dict[str, Any]:
     """One start of a training; ``changes`` replace some of its options."""
     sections: dict[str, dict[str, object]] = {
         "common": {"_name": None, "seed": 1, "cpu": True, "fp16": False, "log_interval": 100},
@@ -76,6 +80,33 @@ def test_the_record_of_a_training(tiny_model, make):
     options = {name.rpartition(".")[2] for name in run.settings}
     unlisted = "seed save_dir user_dir cpu log_format beam num_workers"
     assert not options & set(unlisted.split())
+
+
+def test_what_a_result_is_made_of_belongs_together(make):
+    """The end of the training, its checkpoint, the scores and the log that they were counted on."""
+    one = session() | {"cpu_minutes": 1, "from_update": 0, "revision": "0a", "versions": {}}
+    one["settings"]["dataset"]["valid_subset"] = "valid"
+    one["settings"]["checkpoint"]["maximize_best_checkpoint_metric"] = True
+    folder = make()
+    log = folder / "train.log"
+    log.write_text("| begin training epoch 1\n")
+    run = {"updates": 80, "parameters": 7, "sessions": [one]}
+    (folder / "RUN.json").write_text(json.dumps(run))
+    with pytest.raises(ValueError, match="has done 80 of 90 updates: it is not finished"):
+        result(folder)
+    log.write_text(log.read_text() + "early stop since …\n| done training in 3 seconds\n")
+    checkpoint = folder / "checkpoint_best.pt"
+    checkpoint.touch()
+    os.utime(checkpoint, (1, 1))
+    write_log(folder / "test.best.log", ["jump", "run"], ["JUMP", "RUN"], ["JUMP", "RUN"])
+    with pytest.raises(ValueError, match=r"says 50\.00 but the log beside it"):
+        result(folder)
+    (folder / "test.best.log").unlink()
+    assert result(folder)["updates"] == 80
+    os.utime(checkpoint)
+    os.utime(folder / "test.best.json", (1, 1))
+    with pytest.raises(ValueError, match=r"is older than .*: evaluate the run again"):
+        result(folder)
 
 
 def test_seeds_paths_logging_and_devices_are_no_settings(make):

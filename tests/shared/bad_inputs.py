@@ -143,6 +143,7 @@ COMBINATIONS = {
     "--save-dir @text/below": ("--save-dir", "@text"),
     "--save-dir @text": ("--save-dir", "@text"),
     "--restore-file @none.pt": ("--restore-file", "@none.pt"),
+    "--restore-file @sq.pt --store-ema": ("--store-ema", "average"),
     "--restore-file @checkpoints/text.pt": ("@checkpoints/text.pt",),
     "--restore-file @checkpoints/half.pt": ("@checkpoints/half.pt",),
     "--finetune-from-model @none.pt": ("@none.pt",),

@@ -91,6 +91,16 @@ def test_two_workers_log_what_the_library_says(
     assert len(figures(log, "bleu")) == 2
 
 
+def test_a_checkpoint_is_chosen_by_cter_only_where_every_subset_has_it(
+    cognition, plugin, tiny_sizes, tiny_training, run, tmp_path
+):
+    flags = [cognition, *plugin, *tiny_sizes, *tiny_training, "--task", "compgen_translation"]
+    flags += ["--eval-cter", "--best-checkpoint-metric", "cter_instance", "--max-update", 1]
+    flags += ["--valid-subset", "valid,train", "--save-dir", tmp_path]
+    said = run("fairseq_cli.train", *flags, status=1)
+    assert "cter_instance is no score of the validation set 'train'" in said
+
+
 def make_task(data, **options):
     options |= {"dataset_impl": "mmap", "required_seq_len_multiple": 1}
     config = compgen_translation.CompgenTranslationConfig(
