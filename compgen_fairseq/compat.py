@@ -135,13 +135,13 @@ def tell_dummy_batches(
 
 @around(Trainer, "train_step")
 def dummy_batches_first(
-    train_step: Callable[..., Any], trainer: Trainer, samples: list[Any], *args: Any
+    train_step: Callable[..., Any], trainer: Trainer, samples: list[Any], raise_oom: bool = False
 ) -> Any:
     """Keep the real batches of an update whose last batch is a dummy (``--update-freq``).
 
     fairseq takes the last for all: it would count nothing of what such a worker has done.
     """
-    return train_step(trainer, sorted(samples, key=bool), *args)
+    return train_step(trainer, sorted(samples, key=bool), raise_oom)
 
 
 @around(distributed_utils, "_broadcast_object_slow")
