@@ -24,12 +24,10 @@ else # 2 + 2 layers, 128 wide
     : "${UPDATES:=8000}" "${STAGE1_EPOCHS:=2}"
     sq_size=(--encoder-predictor-layers 1 --decoder-predictor-layers 1)
     transformer_size=()
-    rate=3e-3
-    if [[ ${METHOD:-} == cat ]]; then rate=1e-3; fi # its modules make the encoder twice as deep
     common=(
         --encoder-layers 2 --decoder-layers 2 --encoder-embed-dim 128
         --encoder-ffn-embed-dim 256 --decoder-ffn-embed-dim 256
-        --dropout 0.1 --lr "$rate" --lr-scheduler polynomial_decay --total-num-update "$UPDATES"
+        --dropout 0.1 --lr 3e-3 --lr-scheduler polynomial_decay --total-num-update "$UPDATES"
         --warmup-updates 300 --max-tokens 4096 --train-batches mixed --adam-betas '(0.9,0.999)'
         --validate-interval-updates 2000 --save-interval-updates 2000
     )
