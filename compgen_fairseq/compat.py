@@ -197,7 +197,7 @@ def begin_a_training(
         if trainer.cfg.ema.store_ema and error.args == ("model",):  # it is deleted, then read
             raise ValueError("--store-ema: the checkpoint has no average; leave it out") from None
         raise
-    if loaded[0] is not None and not (cfg.reset_optimizer or cfg.reset_meters):
+    if trainer.get_num_updates() and not cfg.reset_meters:  # not to fine-tune, from 0 updates
         records.early_stopping().update(loaded[0].get(records.PATIENCE, {}))
     options = trainer.cfg.optimization
     if 0 < options.max_update <= trainer.get_num_updates():
@@ -207,9 +207,9 @@ def begin_a_training(
             options.max_update,
         )
         options.max_epoch = -1  # the epoch after which the training ends
-    elif (
-        cfg.best_checkpoint_metric not in flags.KNOWN_SCORES
-        or "," in trainer.cfg.dataset.valid_subset  # of which one may lack what CTER is counted on
+    elif cfg.best_checkpoint_metric not in flags.KNOWN_SCORES or (
+        cfg.best_checkpoint_metric.startswith("cter_")
+        and "," in trainer.cfg.dataset.valid_subset  # of which one may have no compounds
     ):
         _find_score(trainer, cfg.best_checkpoint_metric)
         trainer.reset_dummy_batch(loaded[1].first_batch)

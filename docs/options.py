@@ -65,11 +65,6 @@ fairseq-train --user-dir compgen_fairseq --task compgen_translation \\
 A flag without values is a switch. `--optimizer fused_adam` has the flags of fairseq's `adam`;
 `--scoring exact_match` of fairseq-generate has none.
 """
-WEIGHTS = """## Loss recipes
-
-| weight | scan | cogs | cognition |
-| --- | ---: | ---: | ---: |
-"""
 PRESETS = """## Presets
 
 An architecture's preset changes defaults of its model; a flag still wins.
@@ -82,11 +77,13 @@ An architecture's preset changes defaults of its model; a flag still wins.
 def page() -> str:
     """The whole page."""
     tables = "\n".join(_section(*section) for section in SECTIONS)
-    return f"{HEAD}\n{tables}\n{WEIGHTS}{''.join(_weights())}\n{PRESETS}{''.join(_presets())}"
+    return f"{HEAD}\n{tables}\n{''.join(_weights())}\n{PRESETS}{''.join(_presets())}"
 
 
 def _weights() -> Iterator[str]:
-    """A row for each weight of the structural terms."""
+    """A row for each weight of the structural terms, a column for each ``--loss-recipe``."""
+    yield f"## Loss recipes\n\n| weight | {' | '.join(RECIPES)} |\n"
+    yield f"| --- |{' ---: |' * len(RECIPES)}\n"
     for field in fields(LossWeights):
         values = " | ".join(f"{getattr(RECIPES[name], field.name):g}" for name in RECIPES)
         yield f"| `--{field.name.replace('_', '-')}` | {values} |\n"

@@ -197,8 +197,12 @@ def test_a_run_that_resumes_goes_on_counting_for_patience(flags, tmp_path):
     run[run.index("--max-update") + 1] = 90
     assert status("train", *run, "--max-epoch", 3) == 0
     assert updates(tmp_path / "checkpoint_last.pt") == 30
+    last = tmp_path / "checkpoint_last.pt"
+    fresh = [*run, "--save-dir", tmp_path / "fresh"]
+    assert status("train", *fresh, "--finetune-from-model", last) == 0
+    assert updates(tmp_path / "fresh" / last.name) == 40  # another training has a count of its own
     assert status("train", *run) == 0
-    assert updates(tmp_path / "checkpoint_last.pt") == 40
+    assert updates(last) == 40
 
 
 @pytest.mark.parametrize("workers", [1, pytest.param(2, marks=pytest.mark.long)])
