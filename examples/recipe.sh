@@ -18,6 +18,7 @@ root="$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)"
 # shellcheck source=whole.sh
 source "$root/examples/whole.sh"
 if [[ $# -lt 2 ]]; then usage; fi
+installed "$root"
 data="$1" save="$2"
 shift 2
 more=("$@")
@@ -196,7 +197,7 @@ train() {
         --keep-interval-updates 1 --no-epoch-checkpoints \
         --no-progress-bar --log-format simple --log-interval 100 \
         "$@" "${more[@]}" 2>&1 |
-        tee -a "$save/train.log" | python "$root/examples/time_left.py" training "$UPDATES"
+        tee -a "$save/train.log" | python "$root/examples/time_left.py" training
 }
 
 # generate NAME SUBSET FLAG...: decodes with checkpoint_NAME.pt into SAVE/SUBSET.NAME.log, unless

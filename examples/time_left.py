@@ -1,6 +1,6 @@
 """Copies a log and says how long it takes: a pipe behind a training or a decoding.
 
-fairseq-train ... | python time_left.py training UPDATES      the time that is left, at each report
+fairseq-train ... | python time_left.py training               the time that is left, at each report
 fairseq-generate ... | python time_left.py decoding SENTENCES     how far it is, on standard error
 """
 
@@ -23,20 +23,20 @@ PHASES = {
 
 
 def training(
-    lines: Iterable[str | None], total: int, clock: Callable[[], float] = time.monotonic
+    lines: Iterable[str | None], clock: Callable[[], float] = time.monotonic
 ) -> Iterator[str]:
     """Append an estimate to each line that reports training updates.
 
-    The pace is the mean since the training began or was resumed. A notice about a package that
-    nothing here needs is left out.
+    The pace is the mean since the training began or was resumed, the end the ``--max-update`` of the
+    configuration that fairseq logs first. A notice about a package that nothing here needs is left
+    out.
 
     Args:
         lines: fairseq's log, as ``--log-format simple`` writes it; None where it has been silent.
-        total: the number of updates the training ends after.
         clock: seconds.
     """
     start: tuple[int, float] | None = None
-    resumed = 0
+    total = resumed = 0
     phase, since = "preparation", clock()
     for line in lines:
         if line is None:
@@ -47,6 +47,8 @@ def training(
         for mark, next_phase in PHASES.items():
             if mark in line:
                 phase, since = next_phase, clock()
+        if found := re.search(r"'optimization': \{[^{}]*'max_update': (\d+)", line):
+            total = int(found[1])
         if found := re.search(r"Loaded checkpoint .* @ (\d+) updates", line):
             resumed = int(found[1])
         if start is None and "begin training epoch" in line:
@@ -55,7 +57,7 @@ def training(
         if found:
             updates = int(found[1])
             start = start or (updates, since)
-            if updates > start[0]:
+            if total and updates > start[0]:
                 left = (total - updates) * (since - start[1]) / (updates - start[0])
                 rest = "" if left > 0 else ", the last validation is going on"
                 line = f"{line.rstrip()}, time left {math.ceil(left / 60)} min{rest}\n"
@@ -113,11 +115,10 @@ def heard(file: TextIO, patience: float) -> Iterator[str | None]:
 
 
 def main() -> None:
-    what, total = sys.argv[1], int(sys.argv[2])
     sys.stdin.reconfigure(errors="surrogateescape")  # type: ignore[union-attr]
     sys.stdout.reconfigure(errors="surrogateescape")  # type: ignore[union-attr]
-    if what == "training":
-        for line in training(heard(sys.stdin, SILENCE), total):
+    if sys.argv[1] == "training":
+        for line in training(heard(sys.stdin, SILENCE)):
             sys.stdout.write(line)
             sys.stdout.flush()
     else:
@@ -125,7 +126,7 @@ def main() -> None:
         def say(text: str) -> None:
             print(text, file=sys.stderr, flush=True)
 
-        sys.stdout.writelines(decoding(heard(sys.stdin, 10), total, say))
+        sys.stdout.writelines(decoding(heard(sys.stdin, 10), int(sys.argv[2]), say))
 
 
 if __name__ == "__main__":

@@ -1,10 +1,18 @@
-# What recipes check before they begin: their arguments, and numbers of the environment.
+# What recipes check before they begin: their arguments, the installation, numbers of the environment.
 # shellcheck shell=bash
 
 # usage: ends with the comment that the script begins with.
 usage() {
     sed -n '2,/^[^#]/s/^# \{0,1\}//p' "$0" >&2
     exit 2
+}
+
+# installed ROOT: refuses to begin where fairseq-train is not on PATH; an installation of ROOT's
+# Makefile is in ROOT/.venv.
+installed() {
+    command -v fairseq-train >/dev/null && return
+    echo "$0: there is no fairseq-train on PATH; after make setup: export PATH=$1/.venv/bin:\$PATH" >&2
+    exit 1
 }
 
 # whole LEAST NAME...: refuses a variable that is set but is no whole number from LEAST on. Bash

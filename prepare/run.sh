@@ -3,8 +3,11 @@
 # NAME.sh --help says what it makes and how.
 set -euo pipefail
 name=$(basename "${BASH_SOURCE[0]}" .sh) python=${PYTHON:-python}
-PYTHONPATH="$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)${PYTHONPATH:+:$PYTHONPATH}"
-export PYTHONPATH
-command -v "$python" >/dev/null ||
-  { echo "prepare/$name.sh: there is no $python; set PYTHON to a Python with fairseq." >&2; exit 1; }
+root="$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)"
+export PYTHONPATH="$root${PYTHONPATH:+:$PYTHONPATH}"
+if ! "$python" -c 'import importlib.util as u, sys; sys.exit(u.find_spec("fairseq") is None)' 2>/dev/null; then
+  echo "prepare/$name.sh: there is no $python with fairseq; after make setup:" \
+    "export PATH=$root/.venv/bin:\$PATH, or set PYTHON" >&2
+  exit 1
+fi
 exec "$python" -m compgen_cli.prepare "$name" "$@"

@@ -63,7 +63,10 @@ def fetch(url: str, sha256: str, path: Path) -> Path:
             raise ValueError(f"{url} is no http or https address.") from None
         failures = 1 if _size(part) > before else failures + 1
         if failures == ATTEMPTS:
-            raise ValueError(f"{url} cannot be downloaded: {reason}; run again to resume.")
+            raise ValueError(
+                f"{url} cannot be downloaded: {reason}; run again to resume, or name"
+                " a copy of your own with --from."
+            )
         time.sleep(PAUSE * 2 ** (failures - 1))
     try:
         _check(part, sha256, f"{url} is not what it should be", "it was removed")

@@ -30,11 +30,17 @@ def expected(
 
 
 def own_copy(name: str, folder: Path | None) -> Path | None:
-    """The user's copy of a data set: ``folder``, else ``$COMPGEN_DATA/name`` if it is there."""
+    """The user's copy of a data set: ``folder``, else ``$COMPGEN_DATA/name`` if it is there.
+
+    Raises:
+        ValueError: ``$COMPGEN_DATA`` is no folder.
+    """
     data = os.environ.get("COMPGEN_DATA")
-    if folder is None and data and Path(data, name).is_dir():
-        return Path(data, name)
-    return folder
+    if folder is not None or not data:
+        return folder
+    if not Path(data).is_dir():
+        raise ValueError(f"COMPGEN_DATA={data} is no folder.")
+    return Path(data, name) if Path(data, name).is_dir() else None
 
 
 def collect(

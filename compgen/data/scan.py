@@ -206,7 +206,7 @@ def split(name: str, data: Path | str | None = None, published: bool = False) ->
     if name not in SPLITS:
         raise ValueError(f"There is no SCAN split {name!r}; there are {', '.join(SPLITS)}.")
     data = data or os.environ.get("COMPGEN_DATA")
-    hint = "set COMPGEN_DATA to the folder that holds scan/, or name the folder of the SCAN files"
+    hint = "set COMPGEN_DATA to the folder that holds scan/, or name it with --from"
     if not data:
         raise FileNotFoundError(f"The SCAN split {name} is read from the official files: {hint}.")
     root = Path(data, "scan") if Path(data, "scan").is_dir() else Path(data)

@@ -127,6 +127,8 @@ def read_run(path: Path | str, may_differ: frozenset[str] = frozenset()) -> Run:
     """
     path = Path(path)
     file = path / provenance.FILE
+    if not file.exists():
+        raise ValueError(f"{path} is not the folder of a training: it has no {file.name}")
     record = read_json(file)
     try:
         sessions = record["sessions"]

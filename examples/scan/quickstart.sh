@@ -13,6 +13,7 @@ root="$(cd "$here/../.." && pwd)"
 # shellcheck source=../whole.sh
 source "$here/../whole.sh"
 if [[ $# -gt 0 ]]; then usage; fi
+installed "$root"
 whole 0 SEED
 whole 1 UPDATES
 seed="${SEED:-1}" updates="${UPDATES:-2200}" runs="${RUNS_DIR:-$root/runs}"

@@ -42,6 +42,10 @@ def test_order_of_places(
     assert not downloads.exists()
     assert collect("set", files, url, downloads, None) == {"data/a": downloads / "data" / "a"}
     assert (downloads / "data" / "a").read_text() == "text\n"
+    monkeypatch.setenv("COMPGEN_DATA", str(tmp_path / "none"))  # mistyped: nothing is downloaded
+    assert collect("set", files, url, downloads, folder) == {"data/a": folder / "data" / "a"}
+    with pytest.raises(ValueError, match="COMPGEN_DATA=.*none is no folder"):
+        collect("set", files, url, downloads, None)
 
 
 def test_wrong_files_are_named(

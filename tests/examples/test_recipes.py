@@ -3,6 +3,7 @@
 import fcntl
 import json
 import os
+import shutil
 
 import pytest
 from instant import instant
@@ -190,6 +191,21 @@ def test_a_data_folder_runs_no_code(number, tmp_path):
         out = script(recipe, tmp_path, tmp_path, status=1, cwd=tmp_path, **variables)
         assert f"does not say how many sentences {subset} has" in out and out.count("\n") == 1
     assert not (tmp_path / "executed").exists()
+
+
+@pytest.mark.parametrize(
+    "name", ["cogs/train.sh", "scan/evaluate.sh", "scan/quickstart.sh", "../prepare/scan.sh"]
+)
+def test_without_the_installation(name, tmp_path):
+    """It is said how to reach it, and nothing is begun."""
+    for tool in ("bash", "basename", "dirname"):
+        (tmp_path / tool).symlink_to(str(shutil.which(tool)))
+    (tmp_path / "python").symlink_to("/bin/false")  # a Python without fairseq
+    arguments = [] if "quickstart" in name else [tmp_path / "data", tmp_path / "x"]
+    out = script(name, *arguments, status=1, PATH=str(tmp_path), RUNS_DIR=str(tmp_path / "x"))
+    root = EXAMPLES.parent
+    assert f"export PATH={root}/.venv/bin:$PATH" in out and out.count("\n") == 1
+    assert not (tmp_path / "x").exists()
 
 
 def test_errors_are_sentences(tmp_path):

@@ -16,6 +16,9 @@ def line(updates: int) -> str:
     return f"2026 | INFO | train_inner | epoch 001: 1 / 9 loss=1, num_updates={updates}, wall=0\n"
 
 
+CONFIG = "2026 | INFO | fairseq_cli.train | {'optimization': {'max_epoch': 0, 'max_update': 1000}}\n"
+
+
 class Log:
     """Lines that come at given seconds, and the clock that shows them."""
 
@@ -33,9 +36,9 @@ class Log:
 
 def test_the_pace_counts_from_the_first_update_seen():
     valid = "2026 | INFO | valid | num_updates 300\n"
-    log = Log((5, "starts\n"), (100, line(200)), (160, line(300)), (170, valid), (400, line(500)))
-    assert list(time_left.training(log, 1000, log.clock)) == [
-        "starts\n",
+    log = Log((5, CONFIG), (100, line(200)), (160, line(300)), (170, valid), (400, line(500)))
+    assert list(time_left.training(log, log.clock)) == [
+        CONFIG,
         line(200),
         # 100 updates in 60 s: 700 more take 420 s
         line(300).rstrip() + ", time left 7 min\n",
@@ -51,8 +54,9 @@ def test_a_resumed_training_has_an_estimate_at_once_and_says_what_its_end_waits_
     notice = (
         "2026 | INFO | fairseq.tasks.text_to_speech | Please install tensorboardX: pip install\n"
     )
-    log = Log((0, notice), (0, loaded), (0, begin), (30, line(550)), (300, line(1000)))
-    assert list(time_left.training(log, 1000, log.clock)) == [
+    log = Log((0, CONFIG), (0, notice), (0, loaded), (0, begin), (30, line(550)), (300, line(1000)))
+    assert list(time_left.training(log, log.clock)) == [
+        CONFIG,
         loaded,
         begin,
         line(550).rstrip() + ", time left 5 min\n",
@@ -64,7 +68,7 @@ def test_silence_is_filled_with_what_is_going_on():
     begin = "2026 | INFO | fairseq.trainer | begin training epoch 1\n"
     valid = '2026 | INFO | fairseq_cli.train | begin validation on "valid" subset\n'
     log = Log((30, None), (40, begin), (70, None), (80, valid), (110, None), (140, None))
-    said = [text for text in time_left.training(log, 1000, log.clock) if text not in (begin, valid)]
+    said = [text for text in time_left.training(log, log.clock) if text not in (begin, valid)]
     assert said == [
         "preparation is going on, 30 s so far\n",
         "training is going on, 30 s so far\n",

@@ -17,8 +17,8 @@ LOGS = {
 }
 #: runs that can't be reported, and what is said of them
 RUNS = {
-    "none": "RUN.json",
-    "empty": "RUN.json",
+    "none": "is not the folder of a training: it has no RUN.json",
+    "empty": "is not the folder of a training: it has no RUN.json",
     "record-text": "not JSON",
     "record-deep": "not JSON",
     "record-list": "no record",
