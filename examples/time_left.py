@@ -27,7 +27,7 @@ def training(
 ) -> Iterator[str]:
     """Append an estimate to each line that reports training updates.
 
-    The pace is the mean since the training began or was resumed, the end the ``--max-update`` of the
+    The pace is the mean since the training began or was resumed, the end ``--max-update`` in the
     configuration that fairseq logs first. A notice about a package that nothing here needs is left
     out.
 

@@ -16,7 +16,7 @@ def line(updates: int) -> str:
     return f"2026 | INFO | train_inner | epoch 001: 1 / 9 loss=1, num_updates={updates}, wall=0\n"
 
 
-CONFIG = "2026 | INFO | fairseq_cli.train | {'optimization': {'max_epoch': 0, 'max_update': 1000}}\n"
+CONFIG = "2026 | INFO | fairseq_cli.train | {'optimization': {'lr': [1.0], 'max_update': 1000}}\n"
 
 
 class Log:
