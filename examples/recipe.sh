@@ -209,7 +209,9 @@ generate() {
     shift 2
     flags="data $(cksum <"$data/PREPARED.json"), flags $* ${more[*]}"
     if [[ ! -e $checkpoint ]]; then
-        echo "$0: there is no $checkpoint; train.sh comes first" >&2
+        local first="train.sh comes first"
+        if [[ -e $save/checkpoint_last.pt ]]; then first="the training was not validated"; fi
+        echo "$0: there is no $checkpoint; $first" >&2
         exit 1
     fi
     complete="$(python "$root/examples/sentences.py" "$data" "$subset")"

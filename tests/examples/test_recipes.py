@@ -217,6 +217,8 @@ def test_errors_are_sentences(tmp_path):
     out = script("cognition/train.sh", tmp_path, tmp_path / "x", status=2, SELECT="cter")
     assert "SELECT=cter needs compounds" in out and out.count("\n") == 1
     assert "train.sh comes first" in script("cogs/evaluate.sh", tmp_path, tmp_path, status=1)
+    (tmp_path / "checkpoint_last.pt").touch()
+    assert "was not validated" in script("cogs/evaluate.sh", tmp_path, tmp_path, status=1)
     (tmp_path / "x").mkdir()
     (tmp_path / "x" / "PREPARED.json").write_text("{other}")
     assert "other data" in script("cogs/train.sh", tmp_path, tmp_path / "x", status=2)
