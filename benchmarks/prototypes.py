@@ -154,8 +154,7 @@ def measure(args: argparse.Namespace) -> dict[str, float]:
     ways: dict[str, Callable[[], float]] = {
         "faiss": lambda: sum(kmeans.kmeans(g, k)[1] for g in groups),
         "scikit-learn": lambda: sum(
-            KMeans(k, n_init=1, max_iter=kmeans.ITERATIONS, random_state=1).fit(g).inertia_
-            for g in groups
+            KMeans(k, n_init=kmeans.STARTS, random_state=1).fit(g).inertia_ for g in groups
         ),
     }
     squares = {}

@@ -77,7 +77,7 @@ train_sq() {
 
 # Models around fairseq's Transformer, for train_transformer: itself, with CAT's encoder, with
 # prototypes (proto, proto-identity, proto-target-side, proto-source-and-target after STAGE1_EPOCHS
-# epochs: by default the paper's number or, as it recommends, 10 to 25% of them all;
+# epochs: by default the paper's number where it has the data set;
 # proto-random from the first update, as proto-two-pass, which takes those of the finished run of
 # transformer whose folder is PLAIN).
 TRANSFORMERS="transformer, cat, proto, proto-identity, proto-target-side, proto-source-and-target, \

@@ -9,7 +9,7 @@ fi
 
 # train_translation ARCH DROPOUT PAPER_UPDATES PAPER_STAGE1_EPOCHS: label smoothing 0.1, the
 # checkpoint with the best validation BLEU (beam 5, at most 1.2 x + 10 tokens), as in SQ-Transformer's
-# appendix B.2; the last number is from Proto-Transformer's table 7.
+# appendix B.2; the last number is Proto-Transformer's (table 7) for WMT'16 En-De, for want of another.
 train_translation() {
     local transformer="${1#sq_}" size_flags sq_size=() transformer_size=() flags
     transformer="${transformer/%_wmt_en_fr/_wmt_en_de}" # the same sizes

@@ -132,7 +132,7 @@ def group(
     number = min(8, len(types)) if clusters is None else clusters
     if not 1 <= number <= len(types):
         raise ValueError(f"--clusters lies between 1 and {len(types)}, the number of words")
-    centres, _ = kmeans(np.ascontiguousarray(vectors), number, seed, redo=5)
+    centres, _ = kmeans(np.ascontiguousarray(vectors), number, seed)
     return "cluster", pairwise_distances_argmin(vectors, centres)
 
 

@@ -22,8 +22,8 @@ def reconstruction(layer: CompositionLayer, keep: Tensor, beta: float = BETA) ->
 
     The square is the mean over the width, so that its weight does not depend on the width; the
     paper writes the sum. The value is ``1 + beta`` times the mean square. The second part moves
-    ``cont`` directly; the first moves it, too, through the query that ``comp`` is made with, and 10
-    to 14 times as strongly at a beta of 0.1, unless the model has ``detach_query``.
+    ``cont`` directly; the first moves it, too, through the query that ``comp`` is made with, and
+    more strongly at a beta of 0.1 (10 times at the start), unless the model has ``detach_query``.
 
     Args:
         layer: the representations.
@@ -47,7 +47,8 @@ def sparsity(outputs: CompositionOutputs) -> Term:
 
     The paper writes the sum over the codes; the mean is on the scale of
     :func:`guided_decomposition`, whatever the size of a codebook. The root mean square of a
-    position's weights is 1, so a layer's value lies between ``K ** -0.5`` (one code) and 1 (all).
+    position's weights is 1, so a layer's value lies between ``K ** -0.5`` (one code) and 1 (all),
+    or is 0 where no code fits.
     """
     total = outputs.keep.new_zeros((), dtype=torch.float32)
     for layer in outputs.layers:

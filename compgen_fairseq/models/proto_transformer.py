@@ -93,9 +93,6 @@ def add_prototypes(
 ) -> None:
     """Give every layer of an encoder or decoder its prototype attention, and the stack a table.
 
-    What is drawn for the new parameters leaves the random numbers of everything else alone, so
-    that before stage 2 a run is the plain Transformer's run with the same seed.
-
     Raises:
         ValueError: on options of fairseq's that can't go with it.
     """
@@ -115,15 +112,14 @@ def add_prototypes(
         )
     table = PrototypeTable(len(dictionary), side.embed_dim, fingerprint(dictionary), cfg.dropout)
     stack.prototypes = table
-    with torch.random.fork_rng(devices=[]):
-        for layer in stack.layers.children():
-            layer.prototype_attn = PrototypeAttention(
-                side.embed_dim,
-                side.attention_heads,
-                cfg.dropout,
-                cfg.attention_dropout,
-                identity=config.prototype_identity,
-            )
+    for layer in stack.layers.children():
+        layer.prototype_attn = PrototypeAttention(
+            side.embed_dim,
+            side.attention_heads,
+            cfg.dropout,
+            cfg.attention_dropout,
+            identity=config.prototype_identity,
+        )
 
 
 class ProtoTransformerEncoder(TransformerEncoderBase):
@@ -265,18 +261,20 @@ class ProtoTransformerModel(TransformerModel):
             "source": (model.encoder, task.source_dictionary, model.cfg.encoder),
             "target": (model.decoder, task.target_dictionary, model.cfg.decoder),
         }
-        for name in SIDES[config.prototypes]:
-            stack, dictionary, side = sides[name]
-            add_prototypes(stack, dictionary, side, model.cfg, config)
-            if config.prototypes == "random":
-                frequent = np.array(dictionary.count) >= config.prototype_min_count
-                types = torch.from_numpy(np.flatnonzero(word_types(dictionary) & frequent))
-                if not len(types):
-                    raise ValueError(
-                        f"no word of the {name} dictionary has a count of "
-                        f"{config.prototype_min_count} in it; lower --prototype-min-count"
-                    )
-                with torch.random.fork_rng(devices=[]):
+        # everything else draws what it draws without prototypes: before stage 2 a run is the plain
+        # Transformer's run with the same seed
+        with torch.random.fork_rng(devices=[]):
+            for name in SIDES[config.prototypes]:
+                stack, dictionary, side = sides[name]
+                add_prototypes(stack, dictionary, side, model.cfg, config)
+                if config.prototypes == "random":
+                    frequent = np.array(dictionary.count) >= config.prototype_min_count
+                    types = torch.from_numpy(np.flatnonzero(word_types(dictionary) & frequent))
+                    if not len(types):
+                        raise ValueError(
+                            f"no word of the {name} dictionary has a count of "
+                            f"{config.prototype_min_count} in it; lower --prototype-min-count"
+                        )
                     stack.prototypes.draw(types, config.prototypes_per_token)
         return know_dictionaries(model)
 

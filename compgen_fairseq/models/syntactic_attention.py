@@ -47,8 +47,8 @@ class SyntacticAttentionConfig(FairseqDataclass):
     )
     encoder_layers: int = option(
         2,
-        "bidirectional layers of the encoder; each word gets its neighbours' states after the "
-        "first, which has half the width of those above it",
+        "bidirectional layers of the encoder; after the first, which is half as wide as the "
+        "others, a word's states are replaced by its neighbours'",
     )
     semantic_dim: int = option(120, "width of the semantic embeddings")
     dropout: float = option(0.5, "dropout on the embeddings of both streams")
@@ -78,8 +78,8 @@ class SyntacticAttentionConfig(FairseqDataclass):
     )
     sequential_semantics: bool = option(
         False,
-        "ablation: a bidirectional layer over the semantic embeddings tells each word's "
-        "meaning of its sentence",
+        "ablation: a bidirectional layer over the semantic embeddings, so that a word's "
+        "meaning depends on its sentence",
     )
     syntax_action: bool = option(
         False, "ablation: the output layer also sees the attended syntactic states"

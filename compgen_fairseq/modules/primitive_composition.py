@@ -17,9 +17,9 @@ class PrimitiveComposition(nn.Module):
     square is 1, and their mean says how many codes share it: 1 for all alike, ``K ** -0.5`` for a
     single one. With a gain the losses on the weights (equation 4) could shrink the gain instead.
 
-    The query's length cancels in the RMSNorm. Cosine is therefore the dot product with keys of
-    length 1, and ``W_Q`` is multiplied into the keys, of which there are fewer than words in a
-    batch. Both leave the weights as they are but for the rounding and ``EPS``.
+    The query's length cancels in the RMSNorm, but for ``EPS``. Cosine is therefore the dot product
+    with keys of length 1, and ``W_Q`` is multiplied into the keys, of which there are fewer than
+    words in a batch.
 
     Args:
         embed_dim: width D of a state and of a code.
@@ -31,7 +31,8 @@ class PrimitiveComposition(nn.Module):
         ValueError: on a bad number of codes.
     """
 
-    #: added to the scores' mean square: a word whose best scores are below 1e-3 fades out
+    #: added to the scores' mean square over the K codes: a word fades out if it has m codes and
+    #: their scores are below sqrt(K / m) * 1e-3
     EPS = 1e-6
 
     def __init__(self, embed_dim: int, num_codes: int, detach_query: bool = False):

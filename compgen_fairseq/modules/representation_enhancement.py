@@ -19,8 +19,8 @@ class RepresentationEnhancement(nn.Module):
     The two sequences stand one behind the other, so each word meets every word twice. As in every
     Transformer the self-attention has its residual and its LayerNorm: a stack of layers that pass
     on nothing but attention's averages hardly tells its words apart and learns far more slowly.
-    The mean comes before the output projection, the residual and the LayerNorm; the first two are
-    linear, so this halves their work and changes nothing.
+    The mean comes before the output projection, dropout, the residual and the LayerNorm, which
+    halves their work; the projection and the residual, being linear, are what they would be.
 
     Args:
         embed_dim: width D of the states.

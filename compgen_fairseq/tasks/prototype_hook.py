@@ -44,7 +44,7 @@ class PrototypeTaskConfig(FairseqDataclass):
     prototype_restart: bool = option(
         False,
         "begin stage 2 with the optimizer's state empty and the learning rate at the "
-        "start of its schedule; otherwise both go on, as in the paper",
+        "start of its schedule; otherwise both go on",
     )
     prototype_sample_size: Optional[int] = option(
         None,

@@ -94,9 +94,12 @@ def test_stage_2_uses_prototypes_and_trains_everything(variant):
     still = {n for n, p in model.named_parameters() if p.grad is None}
     assert still == set()
     stacks = {"source": model.encoder, "target": model.decoder}
+    drawn: list[torch.Tensor] = []
     for side in model.tables():
         parts = [m for m in stacks[side].modules() if isinstance(m, PrototypeAttention)]
         assert len(parts) == 2 and all(m.query.weight.grad.abs().sum() > 0 for m in parts)
+        assert not any(torch.equal(m.query.weight, other) for m in parts for other in drawn)
+        drawn += [m.query.weight for m in parts]
 
 
 def test_random_prototypes_are_trained_vectors_of_frequent_words():

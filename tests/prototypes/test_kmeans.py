@@ -30,14 +30,17 @@ def test_finds_clusters():
     assert set(nearest) == {0, 1, 2}
 
 
-def test_is_as_good_as_scikit_learn():
-    """Over many types, as single ones end in different local optima."""
+@pytest.mark.parametrize("sizes", [[17] * 12, [150, 40, 6, 4], [190, 5, 5]])
+def test_is_as_good_as_scikit_learn(sizes):
+    """Over many types, as single ones end in different local optima; contexts differ in number."""
     ours = theirs = 0.0
     for seed in range(30):
-        states = clusters(200, 12, seed=seed).astype(np.float32)
+        draw = np.random.default_rng(seed)
+        centres = np.repeat(draw.normal(size=(len(sizes), 32)), sizes, axis=0)
+        states = (centres + 0.1 * draw.normal(size=centres.shape)).astype(np.float32)
         ours += kmeans(states, 3)[1]
-        theirs += KMeans(3, n_init=1, random_state=seed).fit(states).inertia_
-    assert ours == pytest.approx(theirs, rel=0.01)
+        theirs += KMeans(3, n_init=10, random_state=seed).fit(states).inertia_
+    assert ours <= 1.01 * theirs
 
 
 def test_reports_the_sum_of_squares():
