@@ -53,6 +53,8 @@ def compare(
         found = compare_bleu(*texts, metric.how, args.test, args.resamples, args.seed)
         return {metric.name: found}, metric.stamped(found.signature)
     first, second = metric.values(a), metric.values(b)
+    if isinstance(metric, CterMetric) and "instance" not in first:
+        print("instance: not compared, as compounds differ in number of lines", file=sys.stderr)
     compared = {
         metric.name if name == "score" else name: compare_paired(
             first[name], second[name], args.resamples, args.seed

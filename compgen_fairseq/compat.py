@@ -23,7 +23,7 @@ import torch
 # At its import fairseq says that tensorboardX is missing, before every message of ours.
 logging.getLogger("fairseq.tasks.text_to_speech").setLevel(logging.WARNING)
 
-from fairseq import checkpoint_utils  # noqa: E402
+from fairseq import checkpoint_utils, hub_utils  # noqa: E402
 from fairseq import options as command_line  # noqa: E402
 from fairseq.data import Dictionary, data_utils  # noqa: E402
 from fairseq.data.iterators import BackgroundConsumer  # noqa: E402
@@ -61,6 +61,7 @@ around(Dictionary, "add_from_file")(files.open_dictionary)
 around(data_utils, "load_indexed_dataset")(files.open_sentences)
 around(data_utils, "infer_language_pair")(files.find_language_pair)
 around(checkpoint_utils, "load_checkpoint_to_cpu")(files.open_checkpoint)
+around(hub_utils, "from_pretrained")(files.open_run)
 
 
 @around(data_utils, "batch_by_size")

@@ -7,7 +7,7 @@ and says how to make it again.
 import itertools
 import re
 import zipfile
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +15,7 @@ import numpy as np
 from fairseq.data import Dictionary
 from fairseq.data.huffman import HuffmanMMapIndex
 from fairseq.data.indexed_dataset import IndexedDataset, MMapIndexedDataset, _code_to_dtype
+from fairseq.models import ARCH_MODEL_REGISTRY, MODEL_DATACLASS_REGISTRY
 
 AGAIN = "make the data folder again, with fairseq-preprocess"
 HEADER = 26  # bytes: a magic number, the version, the type of the tokens, the number of sentences
@@ -165,7 +166,42 @@ def open_checkpoint(
         raise ValueError(
             f"{path} is no checkpoint of fairseq-train, or only a part of one"
         ) from reason
+    options = getattr(state.get("cfg"), "model", None)
+    arch = getattr(options, "_name", None) or getattr(options, "arch", None)
+    if arch and arch not in ARCH_MODEL_REGISTRY and arch not in MODEL_DATACLASS_REGISTRY:
+        raise ValueError(
+            f"{path} is of the architecture {arch}, which nothing imported has: name its --user-dir"
+        )
     return state
+
+
+def open_run(
+    load: Callable[..., Any],
+    run: str,
+    checkpoint_file: str = "model.pt",
+    data_name_or_path: str = ".",
+    archive_map: Mapping[str, Any] | None = None,
+    **kwargs: Any,
+) -> Any:
+    """What ``from_pretrained`` returns.
+
+    Args:
+        load: fairseq's ``hub_utils.from_pretrained``, with its arguments.
+        run: the folder of a training, or a name in ``archive_map``.
+        checkpoint_file: the checkpoint's name in it.
+        data_name_or_path: the data folder; from ``run`` on if it begins with a dot.
+        archive_map: fairseq's own models, which are downloaded.
+        kwargs: options to be changed.
+
+    Raises:
+        ValueError: a folder is not there.
+    """
+    data = None if data_name_or_path.startswith(".") else data_name_or_path
+    for what, place in (("the training", run), ("the data", data)):
+        known = place is None or place in (archive_map or {}) or "://" in place
+        if not known and not Path(place).exists():
+            raise ValueError(f"there is no {place}: name the folder of {what}")
+    return load(run, checkpoint_file, data_name_or_path, archive_map, **kwargs)
 
 
 def _changed_part(path: str) -> str | None:

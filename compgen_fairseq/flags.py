@@ -97,14 +97,16 @@ def _sizes(args: Namespace) -> None:
 
 
 def _criterion(args: Namespace) -> None:
-    """A criterion may name the models that return what it reads."""
+    """A criterion may name the models that it is for; subclasses of the first one will do, too."""
     from fairseq.criterions import CRITERION_REGISTRY
-    from fairseq.models import ARCH_MODEL_NAME_REGISTRY
+    from fairseq.models import ARCH_MODEL_NAME_REGISTRY, ARCH_MODEL_REGISTRY, MODEL_REGISTRY
 
     if not (hasattr(args, "arch") and hasattr(args, "criterion")):
         return
     models = getattr(CRITERION_REGISTRY[args.criterion], "models", None)
-    if models and ARCH_MODEL_NAME_REGISTRY.get(args.arch, args.arch) not in models:
+    if not models or ARCH_MODEL_NAME_REGISTRY.get(args.arch, args.arch) in models:
+        return
+    if not issubclass(ARCH_MODEL_REGISTRY[args.arch], MODEL_REGISTRY[models[0]]):
         raise ValueError(
             f"--criterion {args.criterion} is for --arch {' or '.join(models)}, not {args.arch}"
         )

@@ -21,6 +21,7 @@ from compgen.data.preparation import Parser, Preparation
 from compgen.data.publisher import collect, own_copy
 from compgen.provenance import cores
 from compgen.ranges import AT_LEAST_0, AT_LEAST_1
+from compgen.text import count_lines
 
 ARCHIVES = (".tgz", ".tar")
 SETTINGS = ("bpe_merges", "sentencepiece", "joined_dictionary")
@@ -246,7 +247,14 @@ def prepare(
 
         bitext.write_parts(parts(), folder, sides)
 
-    for path in work.step("raw", cut, key).iterdir():
+    whole = work.step("raw", cut, key)
+    before, after = (count_lines(place / f"train.{sides[0]}") for place in (tokenised, whole))
+    if before > after:
+        print(
+            f"{before - after:,} of {before:,} training pairs are left out: a side is empty, has "
+            f"more than {corpus.longest} subwords or more than {corpus.ratio} times the other's"
+        )
+    for path in whole.iterdir():
         _link(path, work.raw / path.name)
     if model:
         _link(model, work.data / model.name)

@@ -183,7 +183,6 @@ def _verdicts(run: Run) -> dict[str, dict[str, Any]]:
             raise
         except outcomes.NoOutcomes:
             continue
-        if values:
-            per = parts(values)
+        if values and (per := parts(values)) is not None:
             found[name.name] = {"n": len(values), "of": per, "bits": pack(values, per)}
     return found

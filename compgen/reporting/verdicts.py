@@ -5,12 +5,16 @@ import zlib
 from collections.abc import Sequence
 
 
-def parts(values: Sequence[float]) -> int:
-    """Of how many equal parts the values are made: 5 for shares of five sentences."""
-    per = 1
-    while any(abs(value * per - round(value * per)) > 1e-6 for value in values):
-        per += 1
-    return per
+MOST = 60  # parts of a value
+
+
+def parts(values: Sequence[float]) -> int | None:
+    """Of how many equal parts the values are made: 5 for shares of five sentences; None if of
+    more than ``MOST``."""
+    for per in range(1, MOST + 1):
+        if all(abs(value * per - round(value * per)) <= 1e-6 for value in values):
+            return per
+    return None
 
 
 def pack(values: Sequence[float], per: int) -> str:

@@ -184,16 +184,12 @@ class CterMetric(Metric):
         return Score(table(total, found), numbers, self.signature(total.n))
 
     def values(self, system: Generation) -> Values:
+        """As :meth:`Metric.values`: of each compound. The instance rate is a mean over compounds
+        only if all have the same number of lines; else it has no values."""
         shared = self.judge(system).by_compound()
-        if len(sizes := set(map(len, shared))) > 1:
-            raise ValueError(
-                f"{self.file}: compounds have from {min(sizes)} to {max(sizes)} lines; they can be "
-                "compared if all have the same number"
-            )
-        return {
-            "instance": [sum(wrong) / len(wrong) for wrong in shared],
-            "aggregate": [float(any(wrong)) for wrong in shared],
-        }
+        equal = len(set(map(len, shared))) == 1
+        instance = {"instance": [sum(wrong) / len(wrong) for wrong in shared]} if equal else {}
+        return {**instance, "aggregate": [float(any(wrong)) for wrong in shared]}
 
 
 def _numbers(score: ExactMatch) -> dict[str, Any]:

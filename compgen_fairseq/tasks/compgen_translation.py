@@ -18,7 +18,8 @@ from fairseq.tasks.translation import TranslationConfig, TranslationTask
 from torch import Tensor
 
 from compgen.ranges import check
-from compgen.scoring import cter
+from compgen.scoring import cter_rules
+from compgen.scoring.cter import Rules
 from compgen.scoring.exact_match import ExactMatch, exact_match
 from compgen_fairseq import flags
 from compgen_fairseq.contracts import TakesClasses
@@ -95,9 +96,9 @@ class CompgenTranslationTask(prototype_hook.PrototypeStages, TranslationTask):
         self.cter_args = read("--eval-cter-args", cfg.eval_cter_args)
 
     @functools.cached_property
-    def lexicon(self) -> cter.Lexicon:
-        """The translations of CoGnition's atoms."""
-        return cter.read_lexicon(self._cter_file("lexicon"))
+    def cter_rules(self) -> Rules:
+        """The rules of the data folder's lexicon: the published ones, or those of own compounds."""
+        return cter_rules.load(self._cter_file("lexicon"))
 
     def load_dataset(
         self, split: str, epoch: int = 1, combine: bool = False, **kwargs: Any
@@ -124,9 +125,11 @@ class CompgenTranslationTask(prototype_hook.PrototypeStages, TranslationTask):
         if not path.exists():
             logger.warning("no CTER on subset %s: there is no %s", split, path)
             return
-        compounds = cter.read_compounds(path, self.lexicon)
+        compounds = self.cter_rules.read_compounds(path)
         try:
-            self.datasets[split] = eval_cter.CompoundDataset(self.datasets[split], compounds)
+            self.datasets[split] = eval_cter.CompoundDataset(
+                self.datasets[split], compounds, self.cter_rules
+            )
         except ValueError as error:
             raise ValueError(f"{path}: {error}") from None
 
@@ -154,7 +157,7 @@ class CompgenTranslationTask(prototype_hook.PrototypeStages, TranslationTask):
         ):
             raise ValueError(
                 f"--eval-cter: no validation set has its compounds in {self._cter_file('')}: leave "
-                "it out, or prepare the data with prepare/cognition.sh"
+                "it out, or prepare the data with them (prepare/README.md)"
             )
         if isinstance(model, TakesClasses) and (missing := model.missing_classes()) is not None:
             kind, codes = missing
@@ -175,7 +178,7 @@ class CompgenTranslationTask(prototype_hook.PrototypeStages, TranslationTask):
         if self.cfg.eval_cter and "compounds" in sample:
             beams = self._decode(self.cter_generator, sample, model)
             hypotheses = [self.tgt_dict.string(beam[0]["tokens"].int().cpu()) for beam in beams]
-            logging_output[eval_cter.COUNTS] = eval_cter.counts(sample, hypotheses, self.lexicon)
+            logging_output[eval_cter.COUNTS] = eval_cter.counts(sample, hypotheses, self.cter_rules)
         return loss, sample_size, logging_output
 
     def reduce_metrics(

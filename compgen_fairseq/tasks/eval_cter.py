@@ -1,6 +1,6 @@
 """CTER in validation: which compound a sentence has, and counts that can be summed."""
 
-from collections.abc import Sequence
+from collections.abc import Hashable, Sequence
 from functools import partial
 from typing import Any
 
@@ -9,7 +9,7 @@ from fairseq.data import BaseWrapperDataset, FairseqDataset
 from fairseq.logging import metrics
 from torch import Tensor
 
-from compgen.scoring import cter
+from compgen.scoring.cter import Line, Rules
 from compgen.scoring.cter_rates import CTER
 
 COUNTS = "_cter"
@@ -18,49 +18,55 @@ COUNTS = "_cter"
 class CompoundDataset(BaseWrapperDataset):
     """A parallel corpus whose batches say which compounds they hold.
 
-    A batch gets ``sample["compounds"]``, one string per sentence, and ``sample["groups"]``, the
-    number of compounds of the whole corpus.
+    A batch gets ``sample["compounds"]``, one string per sentence, ``sample["groups"]``, the numbers
+    of the compounds that they are, and ``sample["all_groups"]``, how many the whole corpus has.
 
     Args:
         dataset: the parallel corpus to wrap.
-        compounds: the compound of each sentence; five consecutive ones share it.
+        compounds: the compound of each sentence.
+        rules: which of them are one, as CoGnition's of five consecutive sentences.
 
     Raises:
         ValueError: if there are not as many compounds as sentences.
     """
 
-    def __init__(self, dataset: FairseqDataset, compounds: Sequence[str]) -> None:
+    def __init__(self, dataset: FairseqDataset, compounds: Sequence[str], rules: Rules) -> None:
         super().__init__(dataset)
         if len(compounds) != len(dataset):
             raise ValueError(f"{len(compounds)} compounds for {len(dataset)} sentences")
         self.compounds = compounds
+        group_of = rules.group_of([Line("", compound, "", {}) for compound in compounds])
+        numbers: dict[Hashable, int] = {}
+        self.groups = [numbers.setdefault(group_of(i), len(numbers)) for i in range(len(compounds))]
 
     def collater(self, samples: list[dict[str, Any]]) -> dict[str, Any]:
         batch = super().collater(samples)
         if batch:
-            batch["compounds"] = [self.compounds[i] for i in batch["id"].tolist()]
-            batch["groups"] = len(self.compounds) // cter.GROUP
+            ids = batch["id"].tolist()
+            batch["compounds"] = [self.compounds[i] for i in ids]
+            batch["groups"] = [self.groups[i] for i in ids]
+            batch["all_groups"] = max(self.groups) + 1
         return batch
 
 
-def counts(sample: dict[str, Any], hypotheses: Sequence[str], lexicon: cter.Lexicon) -> Tensor:
+def counts(sample: dict[str, Any], hypotheses: Sequence[str], rules: Rules) -> Tensor:
     """For each compound of the corpus, the lines in this batch and how many of them are wrong.
 
     Args:
         sample: a batch of a :class:`CompoundDataset`.
         hypotheses: its translations.
-        lexicon: the translations of the atoms.
+        rules: how they are judged.
 
     Returns:
-        shape ``(2, compounds)``; bytes, because workers send these to each other.
+        shape ``(2, compounds)``; 16 bits each, because workers send these to each other.
     """
-    counted = torch.zeros(2, sample["groups"], dtype=torch.uint8)
-    for i, compound, text in zip(
-        sample["id"].tolist(), sample["compounds"], hypotheses, strict=True
+    counted = torch.zeros(2, sample["all_groups"], dtype=torch.int16)
+    for group, compound, text in zip(
+        sample["groups"], sample["compounds"], hypotheses, strict=True
     ):
-        line = cter.Line("", compound, text, cter.parse(compound))
-        counted[0, i // cter.GROUP] += 1
-        counted[1, i // cter.GROUP] += bool(cter.judge(line, lexicon))
+        counted[0, group] += 1
+        line = Line("", compound, text, rules.parse(compound))
+        counted[1, group] += bool(rules.judge(line))
     return counted
 
 

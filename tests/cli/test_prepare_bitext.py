@@ -18,7 +18,7 @@ def test_own_text_becomes_a_data_folder(tmp_path):
     command = [dest, "--train", *files["train"], "--test", *files["test"], *more]
     done = bitext(*command)
     assert done.returncode == 0, done.stderr
-    assert "52 train, 8 valid, 20 test pairs" in done.stdout
+    assert "52 train, 8 valid, 20 test pairs" in done.stdout and "left out" not in done.stdout
     assert (dest / "dict.en.txt").read_bytes() == (dest / "dict.de.txt").read_bytes()
     lines = (dest / "raw" / "test.de").read_text().splitlines()
     assert lines[0] == "das faule pferd mag das stille kind heute ."
@@ -28,3 +28,15 @@ def test_own_text_becomes_a_data_folder(tmp_path):
     files["test"][0].write_text(files["test"][0].read_text().replace("horse", "dog"))
     done = bitext(*command)
     assert done.returncode == 1 and "was prepared before its inputs changed" in done.stderr
+
+
+def test_pairs_that_are_left_out_are_counted(tmp_path):
+    (tmp_path / "pairs.tsv").write_text("a b\tx\n" + "".join(f"w{i}\tx\n" for i in range(9)))
+    flags = ["--languages", "en", "lf", "--valid", 1, "--test", 1, "--bpe-merges", 0]
+    done = bitext(tmp_path / "data", "--train", tmp_path / "pairs.tsv", *flags)
+    assert done.returncode == 0, done.stderr
+    held_out = "a b" in (tmp_path / "data" / "raw" / "valid.en").read_text()
+    held_out |= "a b" in (tmp_path / "data" / "raw" / "test.en").read_text()
+    assert not held_out, "choose other sentences"
+    assert "1 of 8 training pairs are left out: a side is empty, has more than 250" in done.stdout
+    assert "7 train, 1 valid, 1 test pairs" in done.stdout

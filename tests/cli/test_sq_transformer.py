@@ -71,6 +71,9 @@ def test_interactive_and_from_pretrained_answer_like_generate(
     known = [i for i, source in enumerate(generated.sources) if "<unk>" not in source][:8]
     translations = hub.translate([generated.sources[i] for i in known], beam=5)
     assert translations == [generated.hypotheses[i] for i in known]
+    for places in ((f"{path.parent}/none", str(tiny_data)), (str(path.parent), f"{tiny_data}/no")):
+        with pytest.raises(ValueError, match=r"there is no .*/no"):
+            SQTransformerModel.from_pretrained(places[0], path.name, places[1])
 
 
 def test_validate_reports_what_training_did(trained, tiny_data, plugin, run):

@@ -80,7 +80,7 @@ def test_two_workers_log_what_the_library_says(
     }
     compounds = [compound for compound in COMPOUNDS for _ in CONTEXTS]
     lines = cter.align(compounds, compounds, [text[i] for i in range(20)])
-    score = rates([bool(cter.judge(line, task.lexicon)) for line in lines])
+    score = rates([bool(task.cter_rules.judge(line)) for line in lines])
     assert 0 < score.instance < 100
     assert figures(log, "cter_instance")[-1] == pytest.approx(score.instance, abs=1e-3)
     assert figures(log, "cter_aggregate")[-1] == pytest.approx(score.aggregate, abs=1e-3)
@@ -89,6 +89,37 @@ def test_two_workers_log_what_the_library_says(
     assert right.total == 20
     assert figures(log, "exact_match")[-1] == pytest.approx(right.percent, abs=1e-3)
     assert len(figures(log, "bleu")) == 2
+
+
+OWN = "DET\tthe\t/\nN\tdog\t狗/犬\nN\tcar\t车\nADJ\tred\t红\norder\tADJ\tN\nmatch\tcharacters\n"
+
+
+def test_own_compounds_of_any_number_of_lines(cognition, tmp_path, monkeypatch):
+    """Seven lines have one compound and thirteen the other, in no order."""
+    for file in cognition.iterdir():
+        if file.is_file():
+            (tmp_path / file.name).symlink_to(file)
+    (tmp_path / "cter").mkdir()
+    (tmp_path / "cter/lexicon").write_text(OWN)
+    of_lines = ["red car" if i % 3 == 1 else "the dog" for i in range(20)]
+    (tmp_path / "cter/valid.compound").write_text("".join(f"{one}\n" for one in of_lines))
+    task = make_task(tmp_path)
+    task.load_dataset("valid")
+    task.cter_generator = object()
+    dog = task.tgt_dict.encode_line("狗", add_if_not_exist=False)
+    task.inference_step = lambda generator, models, sample: [
+        [{"tokens": dog}] for _ in sample["id"]
+    ]
+    data = task.dataset("valid")
+    outputs = [
+        task.valid_step(data.collater([data[i] for i in part]), Nothing(), Nothing())[2]
+        for part in (range(9), range(9, 20))
+    ]
+    with metrics.aggregate(new_root=True) as total:
+        eval_cter.reduce(outputs)
+    values = total.get_smoothed_values()
+    assert values["cter_instance"] == pytest.approx(100 * 7 / 20)
+    assert values["cter_aggregate"] == 50
 
 
 def test_a_checkpoint_is_chosen_by_cter_only_where_every_subset_has_it(

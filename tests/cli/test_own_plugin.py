@@ -1,0 +1,32 @@
+"""A plugin of one's own that builds on this one."""
+
+OWN = """
+from compgen_fairseq import SQTransformerModel  # registers all of compgen_fairseq
+from compgen_fairseq.models.sq_config import SQTransformerConfig
+from fairseq.models import register_model
+
+
+@register_model("own_sq", dataclass=SQTransformerConfig)
+class OwnModel(SQTransformerModel):
+    pass
+"""
+
+SIZES = [f"--{side}-layers=1" for side in ("encoder", "decoder")]
+SIZES += ["--encoder-embed-dim=16", "--encoder-attention-heads=2", "--decoder-attention-heads=2"]
+
+
+def test_a_subclass_trains_with_our_criterion_and_is_named_where_it_is_not_known(
+    tiny_data, tiny_training, run, tmp_path
+):
+    (tmp_path / "own").mkdir()
+    (tmp_path / "own" / "__init__.py").write_text(OWN)
+    run(
+        "fairseq_cli.train",
+        *(tiny_data, "--user-dir", tmp_path / "own", "--cpu", *SIZES, *tiny_training),
+        *("--task", "compgen_translation", "--arch", "own_sq"),
+        *("--criterion", "structural_cross_entropy", "--max-update", 1),
+        *("--no-epoch-checkpoints", "--save-dir", tmp_path),
+    )
+    model = tmp_path / "checkpoint_last.pt"
+    said = run("compgen_cli.analyze", "codes", model, tiny_data, status=1)
+    assert f"{model} is of the architecture own_sq, which nothing imported has" in said
