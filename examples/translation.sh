@@ -48,7 +48,8 @@ train_translation() {
     fi
 }
 
-# evaluate_translation LANGUAGE: test set, BLEU and chrF of the chosen and the last checkpoint.
+# evaluate_translation LANGUAGE: test set, BLEU and chrF of the chosen and the last checkpoint, and
+# CTER where the data have compounds.
 evaluate_translation() {
     local name log metric detokenize=(--detokenize none)
     [[ $detok == space ]] || detokenize=(--detokenize moses --lang "$1")
@@ -62,6 +63,10 @@ evaluate_translation() {
             compgen-score "$log" "${complete[@]}" --metric "$metric" "${detokenize[@]}" \
                 --json-out "$save/$metric.$name.json"
         done
+        if [[ -e $data/cter/test.compound ]]; then
+            compgen-cter --log "$log" --compound "$data/cter/test.compound" \
+                --lexicon "$data/cter/lexicon" --json-out "$save/cter.$name.json"
+        fi
     done
     echo "Is it better than another run? compgen-compare OTHER/test.best.log" \
         "$(printf '%q ' "$save/test.best.log" --metric bleu "${detokenize[@]}")"

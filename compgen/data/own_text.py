@@ -9,6 +9,7 @@ import hashlib
 import heapq
 import itertools
 import json
+import shutil
 from collections.abc import Iterable, Iterator, Sequence
 from functools import partial
 from pathlib import Path
@@ -18,6 +19,8 @@ from compgen.data.checksums import sha256
 from compgen.data.corpora import Corpus
 from compgen.data.preparation import Parser, Preparation
 from compgen.ranges import AT_LEAST_0, AT_LEAST_1
+from compgen.scoring import cter, cter_rules
+from compgen.text import read_lines, write_lines
 
 SCRIPT = "prepare/bitext.sh"
 PARTS = ("train", "valid", "test")
@@ -49,10 +52,12 @@ def main(argv: Sequence[str]) -> None:
         "languages": languages,
         **{part: held_out.get(part) or list(map(str, files[part])) for part in PARTS},
         **{name: getattr(args, name) for name in names},
+        **{name: str(path) for name, path in _cter_files(args).items()},
     }
     tools = ["sentencepiece" if args.sentencepiece else "subword_nmt", "sacremoses"]
     work = Preparation(SCRIPT, args.dest, settings, packages=tools)
     inputs = {str(path): path for part in PARTS for path in files.get(part, ())}
+    inputs |= {str(path): path for path in _cter_files(args).values()}
     digests = {name: sha256(path) for name, path in inputs.items()}
     if work.done(digests):
         return
@@ -62,6 +67,8 @@ def main(argv: Sequence[str]) -> None:
         corpus = _corpus(args, languages)
         found = {name: text / name for name in corpus.files}
         translation.prepare(corpus, found, args, work, key)
+        if args.compound:
+            _add_compounds(args, work, languages[0])
         options = translation.preprocess_options(args)
         work.finish(*languages, inputs=inputs, options=options)
 
@@ -87,8 +94,45 @@ def _parser() -> Parser:
         help="drop training pairs with more subwords on one side per subword of the other"
         " (default: %(default)s)",
     )
+    add(
+        "--compound", type=Path, metavar="FILE", help="the compound of each test sentence, for CTER"
+    )
+    add("--lexicon", type=Path, metavar="FILE", help="its atoms' translations; see docs/cter.md")
     translation.add_options(parser, merges=10_000, tokenize=True)
     return parser
+
+
+def _cter_files(args: argparse.Namespace) -> dict[str, Path]:
+    """What CTER needs, by option, if it is given.
+
+    Raises:
+        ValueError: only one of both is given, or one is not there.
+    """
+    found = {n: path for n in ("compound", "lexicon") if (path := getattr(args, n)) is not None}
+    if len(found) == 1:
+        raise ValueError("--compound and --lexicon go together.")
+    for name, path in found.items():
+        if not path.is_file():
+            raise ValueError(f"--{name}: there is no file {path}.")
+    return found
+
+
+def _add_compounds(args: argparse.Namespace, work: Preparation, language: str) -> None:
+    """Write ``cter/test.compound`` and ``cter/lexicon``.
+
+    Raises:
+        ValueError: one cannot be read, or a compound is not in its sentence.
+    """
+    compounds = cter_rules.load(args.lexicon).read_compounds(args.compound)
+    sources = read_lines(work.raw / f"test.{language}")
+    if args.sentencepiece:
+        sources = [line.replace(" ", "").replace("▁", " ").strip() for line in sources]
+    try:
+        cter.align(sources, compounds, sources, lambda _: {})
+    except ValueError as error:
+        raise ValueError(f"{args.compound} and the test set: {error}.") from None
+    write_lines(work.data / "cter" / "test.compound", compounds)
+    shutil.copyfile(args.lexicon, work.data / "cter" / "lexicon")
 
 
 def _corpus(args: argparse.Namespace, languages: tuple[str, str]) -> Corpus:

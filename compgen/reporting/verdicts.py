@@ -4,7 +4,6 @@ import base64
 import zlib
 from collections.abc import Sequence
 
-
 MOST = 60  # parts of a value
 
 

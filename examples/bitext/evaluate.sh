@@ -2,7 +2,8 @@
 # Translates the test set with a run's chosen and last checkpoint and scores both.
 #   [BEAM=5] bash examples/RECIPE/evaluate.sh DATA SAVE   (bitext, wmt17_en_de, wmt14_en_fr)
 # For each of NAME = best, last it leaves SAVE/test.NAME.log (fairseq-generate), bleu.NAME.json,
-# chrf.NAME.json and, for models that have codes, codes.NAME.json (the words of each code).
+# chrf.NAME.json, where the data have compounds cter.NAME.json and, for models that have codes,
+# codes.NAME.json (the words of each code).
 set -euo pipefail
 examples="$(dirname "${BASH_SOURCE[0]}")/.."
 # shellcheck source=../recipe.sh

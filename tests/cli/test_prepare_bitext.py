@@ -40,3 +40,21 @@ def test_pairs_that_are_left_out_are_counted(tmp_path):
     assert not held_out, "choose other sentences"
     assert "1 of 8 training pairs are left out: a side is empty, has more than 250" in done.stdout
     assert "7 train, 1 valid, 1 test pairs" in done.stdout
+
+
+def test_compounds_of_the_test_set(tmp_path):
+    """A compound that is not in its sentence is refused; the files may not come alone."""
+    rules = ["--lexicon", EXAMPLE / "lexicon", "--compound", EXAMPLE / "test.compound"]
+    own = ["--from", EXAMPLE, "--languages", "en", "de", "--valid", 8, "--bpe-merges", 0]
+    data = tmp_path / "data"
+    done = bitext(data, *own, *rules)
+    assert done.returncode == 0, done.stderr
+    for name in ("lexicon", "test.compound"):
+        assert (data / "cter" / name).read_text() == (EXAMPLE / name).read_text()
+    assert "is already prepared" in bitext(data, *own, *rules).stdout
+    done = bitext(tmp_path / "x", *own, *rules[:2])
+    assert done.returncode == 1 and "--compound and --lexicon go together" in done.stderr
+    (tmp_path / "compound").write_text("old doctor\n" * 20)
+    done = bitext(tmp_path / "x", *own, *rules[:2], "--compound", tmp_path / "compound")
+    assert done.returncode == 1 and "'old doctor' is not in the source" in done.stderr
+    assert not (tmp_path / "x").exists()
