@@ -89,7 +89,8 @@ def main(argv: list[str] | None = None) -> int:
         metavar="FILE",
         help="the generalization case of each sentence, one per line: DATA/cases/test.case",
     )
-    parser.add_argument("--json-out", metavar="FILE", help="also write the JSON there")
+    text = "also write the JSON there; compgen-report reads METRIC.best.json or SUBSET.last.json"
+    parser.add_argument("--json-out", metavar="FILE", help=text)
     args = parser.parse_args(argv)
 
     metric = metric_of(args)

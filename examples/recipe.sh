@@ -5,7 +5,7 @@
 #   SEED     1, 2, ...
 #   SIZE     tiny (ten minutes to two hours of a core) or paper (the published size; but for
 #            Syntactic Attention a GPU's work)
-#   UPDATES  the length of the training
+#   UPDATES  the length of the training; a small Transformer's rate rises for 300 of them
 #   STAGE1_EPOCHS  epochs before prototypes are extracted
 #   PLAIN    for proto-two-pass: the folder of a finished run of transformer
 #   BEAM     the width of evaluate.sh's beam

@@ -94,7 +94,10 @@ def _kept(run: Run, score: ScoreName) -> Outcomes:
     name = score.name.replace("cter aggregate", "cter instance")
     verdicts = run.record["verdicts"].get(name) if score.checkpoint == "best" else None
     if verdicts is None:
-        raise NoOutcomes(f"{run.path} does not keep {score.name} of each sentence")
+        of = "chosen" if score.checkpoint == "best" else "last"
+        raise NoOutcomes(
+            f"{run.path} does not keep {score.name} of each sentence for the {of} checkpoint"
+        )
     try:
         values = unpack(verdicts["bits"], verdicts["of"])
     except (ValueError, LookupError, TypeError) as error:

@@ -94,6 +94,15 @@ def _headline(method: str, score: ScoreName, rows: dict[str, Row], figures: dict
     return "; ".join(filter(None, [here, there]))
 
 
+def _origin(valid: Any) -> str:
+    """Where a validation set is from: a part's name, how many pairs were held out, or files."""
+    if isinstance(valid, list):
+        valid = " ".join(Path(name).name for name in valid)
+    elif isinstance(valid, int):
+        valid = f"{valid} pairs held out"
+    return f" ({valid})" if valid else ""
+
+
 def _places(folder: Path) -> dict[str, dict[str, list[Run]]]:
     """The results in a folder by data set and setting."""
     places: dict[str, dict[str, list[Run]]] = {}
@@ -168,7 +177,7 @@ def _must_agree(runs: Sequence[Run], what: str, value: Callable[[Run], Any]) -> 
 
 def _notes(runs: Sequence[Run], methods: Sequence[Trained], shown: Sequence[str]) -> list[str]:
     chosen = dict.fromkeys(
-        f"{c['metric']} on {c['subset']}" + (f" ({c['from']})" if c["from"] else "")
+        f"{c['metric']} on {c['subset']}{_origin(c['from'])}"
         for c in (run.record["chosen"] for run in runs)
     )
     stamps = dict.fromkeys(

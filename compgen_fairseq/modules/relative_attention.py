@@ -83,7 +83,7 @@ def attend(
         value: ``(batch, heads, key_len, streams * head_dim)``.
         mask: added to the scores, broadcastable to ``(batch, heads, query_len, key_len)``.
         relative: key and value embeddings, each ``(query_len, key_len, head_dim)``.
-        dropout: dropout probability on the weights.
+        dropout: dropout probability on the weights; 0 in evaluation is the caller's to say.
         need_weights: return the weights too.
 
     Returns:

@@ -36,7 +36,7 @@ def test_train_resume_evaluate(recipe, languages, method, scores, tmp_path, run)
     }
     report = run("compgen_cli.report", save, "--allow-differences", "max_update,total_num_update")
     assert f"| {method} | 3 | 20 |" in report
-    kept = tmp_path / "sal.3.json"
+    kept = tmp_path / f"{method}.3.json"
     allowed = ("--allow-differences", "max_update,total_num_update")
     said = run("compgen_cli.results", "write", save, kept, status=1)
     assert "was resumed with another max_update (10, then 20)" in said and not kept.exists()
