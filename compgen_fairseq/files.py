@@ -196,9 +196,9 @@ def open_run(
     Raises:
         ValueError: a folder is not there.
     """
-    data = None if data_name_or_path.startswith(".") else data_name_or_path
-    for what, place in (("the training", run), ("the data", data)):
-        known = place is None or place in (archive_map or {}) or "://" in place
+    for what, place in (("the training", run), ("the data", data_name_or_path)):
+        known = place in (archive_map or {}) or "://" in place
+        known |= what == "the data" and place.startswith(".")
         if not known and not Path(place).exists():
             raise ValueError(f"there is no {place}: name the folder of {what}")
     return load(run, checkpoint_file, data_name_or_path, archive_map, **kwargs)
