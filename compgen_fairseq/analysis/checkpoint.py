@@ -41,10 +41,20 @@ class Loaded:
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """The checkpoint, the data folder and the device, as every kind that runs a model has them."""
+    """What every kind has that runs a model: checkpoint, data folder, device, other plugins."""
     parser.add_argument("checkpoint", metavar="CHECKPOINT")
     parser.add_argument("data", metavar="DATA", help="the fairseq-preprocess'ed folder")
     parser.add_argument("--cpu", action="store_true", help="use no GPU")
+    text = "a plugin of your own that has the checkpoint's architecture"
+    parser.add_argument("--user-dir", type=_plugin, metavar="FOLDER", help=text)
+
+
+def _plugin(folder: str) -> str:
+    """Import the plugin of a ``--user-dir``."""
+    if not Path(folder).is_dir():
+        raise argparse.ArgumentTypeError(f"there is no folder {folder}")
+    utils.import_user_module(argparse.Namespace(user_dir=folder))
+    return folder
 
 
 def load(checkpoint: str, data: str, cpu: bool = False, task: str | None = None) -> Loaded:

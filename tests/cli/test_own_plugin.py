@@ -30,3 +30,7 @@ def test_a_subclass_trains_with_our_criterion_and_is_named_where_it_is_not_known
     model = tmp_path / "checkpoint_last.pt"
     said = run("compgen_cli.analyze", "codes", model, tiny_data, status=1)
     assert f"{model} is of the architecture own_sq, which nothing imported has" in said
+    said = run("compgen_cli.analyze", "codes", model, tiny_data, "--user-dir", tmp_path / "own")
+    assert "source\t0\t" in said
+    flags = ("codes", model, tiny_data, "--user-dir", tmp_path / "none")
+    assert f"there is no folder {tmp_path}/none" in run("compgen_cli.analyze", *flags, status=2)
