@@ -12,4 +12,4 @@ source "$examples/recipe.sh"
 source "$examples/translation.sh"
 more=(--source-lang en --target-lang de "${more[@]}") # the folder is binarised as de-en
 
-train_translation sq_transformer_iwslt_de_en 0.3 300000 12
+train_translation sq_transformer_iwslt_de_en 0.3 100000 12 # of about 100 epochs

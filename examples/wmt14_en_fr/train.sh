@@ -11,4 +11,4 @@ source "$examples/recipe.sh"
 # shellcheck source=../translation.sh
 source "$examples/translation.sh"
 
-train_translation sq_transformer_wmt_en_fr 0.1 2000000 15
+train_translation sq_transformer_wmt_en_fr 0.1 2000000 1 # of about 8 epochs
