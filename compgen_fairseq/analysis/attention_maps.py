@@ -63,7 +63,8 @@ def attention_maps(model: Any, inputs: Mapping[str, Any]) -> dict[str, Tensor]:
             model.encoder(inputs["src_tokens"], src_lengths=inputs["src_lengths"])
     maps = {side: torch.stack(layers, 1).float().cpu() for side, layers in found.items() if layers}
     if not maps:
-        raise ValueError(f"{type(model).__name__} has no attention that can be recorded here")
+        of = "" if "prev_output_tokens" in inputs else " of an encoder without a target sentence"
+        raise ValueError(f"{type(model).__name__} has no attention{of} that can be recorded")
     return maps
 
 
