@@ -122,6 +122,13 @@ def add_prototypes(
         )
 
 
+def hand_out(stack: Any, tokens: Tensor) -> None:
+    """Give the layers of a stack the prototypes of ``(batch, len)`` tokens, if there are any."""
+    selection = None if stack.prototypes is None else stack.prototypes.select(tokens)
+    for layer in stack.layers.children():  # the iterator of a list with LayerDrop skips some
+        layer.prototypes = selection
+
+
 class ProtoTransformerEncoder(TransformerEncoderBase):
     """fairseq's encoder, whose layers get the prototypes of its tokens if it has a table."""
 
@@ -133,33 +140,10 @@ class ProtoTransformerEncoder(TransformerEncoderBase):
         layer = PrototypeEncoderLayer(cfg, return_fc=self.return_fc)
         return checkpoint_wrapper(layer) if cfg.checkpoint_activations else layer
 
-    def forward(
-        self,
-        src_tokens: Tensor,
-        src_lengths: Tensor | None = None,
-        return_all_hiddens: bool = False,
-        token_embeddings: Tensor | None = None,
-    ) -> dict[str, Any]:
+    def forward(self, src_tokens: Tensor, *args: Any, **kwargs: Any) -> dict[str, Any]:
         """As fairseq's, for ``(batch, src_len)`` tokens."""
-        selection = None if self.prototypes is None else self.prototypes.select(src_tokens)
-        if selection is None:
-            return super().forward(src_tokens, src_lengths, return_all_hiddens, token_embeddings)
-        padding = src_tokens.eq(self.padding_idx)
-        x, embedded = self.forward_embedding(src_tokens, token_embeddings)
-        x = x.masked_fill(padding.unsqueeze(-1), 0).transpose(0, 1)  # (src_len, batch, dim)
-        states = [x]
-        for layer in self.layers:
-            x = layer(x, padding if padding.any() else None, prototypes=selection)
-            states.append(x)
-        return {
-            "encoder_out": [x],
-            "encoder_padding_mask": [padding],
-            "encoder_embedding": [embedded],
-            "encoder_states": states if return_all_hiddens else [],
-            "fc_results": [],
-            "src_tokens": [],
-            "src_lengths": [(~padding).sum(1, keepdim=True, dtype=torch.int32)],
-        }
+        hand_out(self, src_tokens)
+        return super().forward(src_tokens, *args, **kwargs)
 
 
 class ProtoTransformerDecoder(TransformerDecoderBase):
@@ -180,57 +164,15 @@ class ProtoTransformerDecoder(TransformerDecoderBase):
         prev_output_tokens: Tensor,
         encoder_out: dict[str, Any] | None,
         incremental_state: dict[str, Any] | None = None,
-        full_context_alignment: bool = False,
-        alignment_layer: int | None = None,
-        alignment_heads: int | None = None,
+        *args: Any,
+        **kwargs: Any,
     ) -> tuple[Tensor, dict[str, Any]]:
         """As fairseq's; with ``incremental_state`` only the last of ``(batch, len)`` is run."""
-        tokens = prev_output_tokens if incremental_state is None else prev_output_tokens[:, -1:]
-        selection = None if self.prototypes is None else self.prototypes.select(tokens)
-        if selection is None:
-            return super().extract_features(
-                prev_output_tokens,
-                encoder_out,
-                incremental_state,
-                full_context_alignment,
-                alignment_layer,
-                alignment_heads,
-            )
-        x = self.embed_scale * self.embed_tokens(tokens)
-        if self.quant_noise is not None:
-            x = self.quant_noise(x)
-        if self.project_in_dim is not None:
-            x = self.project_in_dim(x)
-        if self.embed_positions is not None:
-            positions = self.embed_positions(prev_output_tokens, incremental_state)
-            x = x + positions[:, -tokens.size(1) :]
-        if self.layernorm_embedding is not None:
-            x = self.layernorm_embedding(x)
-        x = self.dropout_module(x).transpose(0, 1)  # (len, batch, dim)
-        padding = tokens.eq(self.padding_idx)
-        causal = incremental_state is None and not full_context_alignment
-        memory = encoder_out or {"encoder_out": [], "encoder_padding_mask": []}
-        aligned = self.num_layers - 1 if alignment_layer is None else alignment_layer
-        states, attention = [x], None
-        for i, layer in enumerate(self.layers):
-            x, weights, _ = layer(
-                x,
-                next(iter(memory["encoder_out"]), None),
-                next(iter(memory["encoder_padding_mask"]), None),
-                incremental_state,
-                prototypes=selection,
-                self_attn_mask=self.buffered_future_mask(x) if causal else None,
-                self_attn_padding_mask=padding if padding.any() else None,
-                need_attn=i == aligned,
-                need_head_weights=i == aligned,
-            )
-            states.append(x)
-            if i == aligned and weights is not None:  # (heads, batch, len, src_len)
-                attention = weights[:alignment_heads].float().mean(0)
-        x = x.transpose(0, 1)  # (batch, len, dim)
-        if self.project_out_dim is not None:
-            x = self.project_out_dim(x)
-        return x, {"attn": [attention], "inner_states": states}
+        run = prev_output_tokens if incremental_state is None else prev_output_tokens[:, -1:]
+        hand_out(self, run)
+        return super().extract_features(
+            prev_output_tokens, encoder_out, incremental_state, *args, **kwargs
+        )
 
 
 @register_model("proto_transformer")

@@ -24,6 +24,10 @@ class Selection(NamedTuple):
     vectors: Tensor
     counts: Tensor
 
+    def __deepcopy__(self, memo: Any) -> "Selection":
+        """Itself: a copy of a model, whose layers have the last batch's, needs no copy of it."""
+        return self
+
 
 class PrototypeTable(nn.Module):
     """The prototypes of each type of a vocabulary.
