@@ -28,15 +28,6 @@ def replacing(path: Path) -> Iterator[Path]:
         partial.unlink(missing_ok=True)
 
 
-def write(path: Path | str, text: str | Iterable[str]) -> None:
-    """Write a text file, whole or piece by piece, under another name and rename it.
-
-    Raises:
-        ValueError: if it cannot be written.
-    """
-    write_files((path, text))
-
-
 def write_files(*files: tuple[Path | str | None, str | Iterable[str]]) -> None:
     """Write text files under other names, then rename them: if one cannot be written, none is.
 

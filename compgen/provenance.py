@@ -16,7 +16,7 @@ from importlib import metadata
 from pathlib import Path
 from typing import Any
 
-from compgen.output import write
+from compgen.output import write_files
 
 FILE = "RUN.json"
 PACKAGES = ("torch", "fairseq-fixed", "numpy", "sacrebleu")
@@ -83,7 +83,7 @@ class Record:
             "parameters": parameters,
             "sessions": [*self.before, self.session],
         }
-        write(self.path, json.dumps(found, indent=1, default=str) + "\n")
+        write_files((self.path, json.dumps(found, indent=1, default=str) + "\n"))
 
 
 def cpu_seconds() -> float:

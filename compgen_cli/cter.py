@@ -108,7 +108,7 @@ def _against(args: argparse.Namespace, lexicon: Path) -> Result:
     ]
     for kind, by_rules in scores.items():
         cells = "".join(
-            f"{score.precision:13.2f}{score.recall:8.2f}{score.f1:8.2f}"
+            f"{score['precision']:13.2f}{score['recall']:8.2f}{score['f1']:8.2f}"
             for score in by_rules.values()
         )
         table.append(f"{kind:20s}{cells}{len(members[kind]):8d}")
@@ -116,13 +116,7 @@ def _against(args: argparse.Namespace, lexicon: Path) -> Result:
     table += [f"{name:20s}{r.instance:13.2f}{r.aggregate:11.2f}" for name, r in totals.items()]
     score = {
         "metric": "cter-agreement",
-        "agreement": {
-            kind: {
-                name: {"precision": s.precision, "recall": s.recall, "f1": s.f1}
-                for name, s in by_rules.items()
-            }
-            for kind, by_rules in scores.items()
-        },
+        "agreement": scores,
         "cter": {name: rate.numbers for name, rate in totals.items()},
         "signature": stamp,
     }

@@ -11,13 +11,6 @@ class Parser(argparse.ArgumentParser):
 
     def __init__(self, **kwargs: Any) -> None:
         super().__init__(**kwargs)
-        self.add_argument("--version", action=_Version, help="print the version and leave")
-
-
-class _Version(argparse.Action):
-    def __init__(self, option_strings: Any, dest: str, help: str) -> None:
-        super().__init__(option_strings, argparse.SUPPRESS, nargs=0, help=help)
-
-    def __call__(self, parser: argparse.ArgumentParser, *_: Any) -> None:
-        print(parser.prog, version())
-        parser.exit()
+        text = f"%(prog)s {version()}"
+        help = "print the version and leave"
+        self.add_argument("--version", action="version", version=text, help=help)

@@ -7,7 +7,7 @@ import sys
 from pathlib import Path
 
 from compgen.errors import command
-from compgen.output import write, write_files
+from compgen.output import write_files
 from compgen.reporting.results import result
 from compgen.reporting.results_tables import headlines, tables
 from compgen.text import read_text
@@ -42,7 +42,7 @@ def main(argv: list[str] | None = None) -> int:
 
 def _write(args: argparse.Namespace) -> None:
     found = result(args.run, frozenset(filter(None, args.allow_differences.split(","))))
-    write(args.file, json.dumps(found, indent=1, ensure_ascii=False) + "\n")
+    write_files((args.file, json.dumps(found, indent=1, ensure_ascii=False) + "\n"))
 
 
 def _tables(args: argparse.Namespace) -> None:

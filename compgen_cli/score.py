@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import Any
 
 from compgen.errors import command
-from compgen.output import write
+from compgen.output import write_files
 from compgen.ranges import AT_LEAST_1
 from compgen.scoring.bleu import DETOKENIZERS, SCORES, TOKENIZERS, BleuOptions
 from compgen.scoring.generate_log import read
@@ -96,8 +96,7 @@ def main(argv: list[str] | None = None) -> int:
     metric = metric_of(args)
     score = metric.score(read(args.log, args.expected))
     found = json.dumps(as_json(metric, score))
-    if args.json_out:
-        write(args.json_out, f"{found}\n")
+    write_files((args.json_out, f"{found}\n"))
     print(*([found] if args.json else [score.text, score.signature]), sep="\n")
     return 0
 

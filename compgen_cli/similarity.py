@@ -5,7 +5,7 @@ import logging
 import sys
 
 from compgen.errors import command
-from compgen.output import write
+from compgen.output import write_files
 from compgen_cli.parser import Parser
 
 
@@ -29,8 +29,7 @@ def main(argv: list[str] | None = None) -> int:
     for chatty in ("fairseq", "compgen_fairseq"):
         logging.getLogger(chatty).setLevel(logging.ERROR)
     measured = measure(args)
-    if args.json_out:
-        write(args.json_out, f"{json.dumps(measured)}\n")
+    write_files((args.json_out, f"{json.dumps(measured)}\n"))
     if args.json:
         print(json.dumps(measured))
         return 0

@@ -4,15 +4,8 @@ import sys
 from collections.abc import Iterable
 from typing import Any
 
-import torch.distributed as dist
+from fairseq.distributed.utils import get_global_rank
 from tqdm import tqdm
-
-
-def rank_and_world() -> tuple[int, int]:
-    """Which of how many workers this process is."""
-    if dist.is_available() and dist.is_initialized():
-        return dist.get_rank(), dist.get_world_size()
-    return 0, 1
 
 
 def progress(items: Iterable[Any] | None, description: str, total: int, unit: str) -> tqdm:
@@ -22,6 +15,6 @@ def progress(items: Iterable[Any] | None, description: str, total: int, unit: st
         description,
         total,
         unit=unit,
-        disable=rank_and_world()[0] > 0,
+        disable=get_global_rank() > 0,
         mininterval=0.1 if sys.stderr.isatty() else 10.0,
     )

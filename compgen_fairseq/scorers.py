@@ -1,19 +1,12 @@
 """The metrics that fairseq-generate's ``--scoring`` knows by name."""
 
-from dataclasses import dataclass
-
 from fairseq.dataclass import FairseqDataclass
 from fairseq.scoring import BaseScorer, register_scorer
 
 from compgen.scoring.exact_match import ExactMatch, exact_match
 
 
-@dataclass
-class ExactMatchScorerConfig(FairseqDataclass):
-    """``--scoring exact_match`` has no options."""
-
-
-@register_scorer("exact_match", dataclass=ExactMatchScorerConfig)
+@register_scorer("exact_match", dataclass=FairseqDataclass)
 class ExactMatchScorer(BaseScorer):
     """fairseq-generate's ``--scoring exact_match``; it is fed detokenized sentences."""
 

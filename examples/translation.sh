@@ -1,5 +1,7 @@
-# What the recipes of natural translation data share; sourced after recipe.sh.
-# shellcheck shell=bash disable=SC2154 # recipe.sh assigns data, save and complete
+# What the recipes of natural translation data share, and recipe.sh.
+# shellcheck shell=bash
+# shellcheck source=recipe.sh
+source "$(dirname "${BASH_SOURCE[0]}")/recipe.sh"
 
 if [[ -e $data/sentencepiece.model ]]; then
     bpe=sentencepiece detok=space

@@ -98,11 +98,7 @@ def at_hand(
     Raises:
         ValueError: nothing says where they are, or one is missing or another one.
     """
+    folder = own_copy(name, folder)
     if folder is None:
-        data = os.environ.get("COMPGEN_DATA")
-        if not data:
-            raise ValueError(
-                f"neither --from nor $COMPGEN_DATA says where {what} are (see --help)."
-            )
-        folder = Path(data, name)
+        raise ValueError(f"neither --from nor $COMPGEN_DATA says where {what} are (see --help).")
     return collect(name, files, "", folder, folder)

@@ -5,7 +5,6 @@ from collections.abc import Sequence
 from itertools import groupby
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
-from markupsafe import Markup
 
 from compgen.reporting import charts, report_tables
 from compgen.reporting.comparison import LEVEL, METHOD, Comparisons
@@ -37,8 +36,6 @@ def html(
     return page.get_template("report.html").render(
         title=title(report),
         summary=_summary(report),
-        style=_static(page, "report.css"),
-        script=_static(page, "report.js"),
         report=report,
         methods=report_tables.methods_table(report),
         scores=report_tables.score_tables(report, comparisons),
@@ -89,9 +86,3 @@ def _groups(report: Report, curves: Sequence[Curve]) -> list[tuple[str, list[tup
         drawn = [(curve.metric, charts.line_chart(curve, report.rows)) for curve in members]
         groups.append((heading, [one for one in drawn if one[1]]))
     return groups
-
-
-def _static(page: Environment, name: str) -> Markup:
-    """A file of the page that stands in it as it is."""
-    assert page.loader is not None
-    return Markup(page.loader.get_source(page, name)[0])

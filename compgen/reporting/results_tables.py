@@ -218,10 +218,9 @@ def _changes(methods: Sequence[Trained]) -> list[str]:
         for name in ("cter instance", "cter aggregate"):
             a, b = (_pooled(one, ScoreName(name, "best")) for one in (baseline, row))
             if len(a) == len(b) and any(a):
-                found = relative_change(a, b)
-                low, high = found.interval
+                change, (low, high) = relative_change(a, b)
                 told.append(
-                    f"| {name} | {row.label} | {baseline.label} | {found.change:+.1f}% | "
+                    f"| {name} | {row.label} | {baseline.label} | {change:+.1f}% | "
                     f"[{low:+.1f}%, {high:+.1f}%] |"
                 )
     if not told:

@@ -133,17 +133,6 @@ def parse(compound: str) -> Mapping[str, str]:
     return atoms
 
 
-def read_compounds(path: Path | str, lexicon: Lexicon) -> list[str]:
-    """Read a compound per line and check what does not depend on sources and hypotheses.
-
-    Raises:
-        ValueError: as :func:`check_compounds`, or if the file cannot be read.
-    """
-    compounds = single_spaced(read_lines(path))
-    check_compounds(compounds, lexicon, path)
-    return compounds
-
-
 def check_compounds(
     compounds: Sequence[str], lexicon: Lexicon, path: Path | str, first: int = 1
 ) -> None:
@@ -214,21 +203,6 @@ def context(line: Line) -> list[str]:
     return words[:start] + words[start + len(compound) :]
 
 
-def judge(line: Line, lexicon: Lexicon) -> tuple[str, ...]:
-    """What is wrong with a line by the published rules; nothing if it is right.
-
-    Determiner, adjective and, where no verb has a position, modifier must come before the noun.
-
-    Returns:
-        As :func:`find_faults`.
-    """
-    text = line.text
-    verb = line.atoms.get("V")
-    has_place = verb and any(alternative in text for alternative in lexicon[verb])
-    before_noun = ("DET", "ADJ") if has_place else ("DET", "ADJ", "MOD")
-    return find_faults(line, lexicon, text, [(kind, "N") for kind in before_noun])
-
-
 def find_faults(
     line: Line, lexicon: Lexicon, text: str, order: Iterable[tuple[str, str]]
 ) -> tuple[str, ...]:
@@ -292,11 +266,19 @@ class Rules:
         Raises:
             ValueError: the file or a compound in it cannot be read; CoGnition's come in fives.
         """
-        return read_compounds(path, self.lexicon)
+        compounds = single_spaced(read_lines(path))
+        check_compounds(compounds, self.lexicon, path)
+        return compounds
 
     def judge(self, line: Line) -> tuple[str, ...]:
-        """What is wrong with a line, as ``atom:N:dog`` or ``order:ADJ-N``."""
-        return judge(line, self.lexicon)
+        """What is wrong with a line, as ``atom:N:dog`` or ``order:ADJ-N``; nothing if it is right.
+
+        Determiner, adjective and, where no verb has a position, modifier must come before the noun.
+        """
+        text, verb = line.text, line.atoms.get("V")
+        has_place = verb and any(alternative in text for alternative in self.lexicon[verb])
+        before_noun = ("DET", "ADJ") if has_place else ("DET", "ADJ", "MOD")
+        return find_faults(line, self.lexicon, text, [(kind, "N") for kind in before_noun])
 
     def text(self, line: Line) -> str:
         """A line's translation as the judge sees it."""

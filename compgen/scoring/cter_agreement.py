@@ -1,7 +1,6 @@
 """How well CTER's automatic verdicts agree with people's."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from pathlib import Path
 
 from compgen.scoring import cter
@@ -11,47 +10,18 @@ from compgen.text import read_lines
 COLUMNS = ("source", "compound", "hypothesis", "error")
 
 
-@dataclass(frozen=True)
-class Agreement:
-    """How well a judge finds the lines that people call wrong, in percent.
-
-    Args:
-        found: wrong lines that the judge calls wrong.
-        false_alarms: right lines that the judge calls wrong.
-        missed: wrong lines that the judge calls right.
-    """
-
-    found: int
-    false_alarms: int
-    missed: int
-
-    @property
-    def precision(self) -> float:
-        """How many of the lines that the judge calls wrong are."""
-        return _percent(self.found, self.found + self.false_alarms)
-
-    @property
-    def recall(self) -> float:
-        """How many of the wrong lines the judge calls wrong."""
-        return _percent(self.found, self.found + self.missed)
-
-    @property
-    def f1(self) -> float:
-        """The harmonic mean of precision and recall."""
-        return _percent(2 * self.found, 2 * self.found + self.false_alarms + self.missed)
-
-
-def agreement(people: Sequence[bool], judged: Sequence[bool]) -> Agreement:
-    """Compare verdicts.
+def agreement(people: Sequence[bool], judged: Sequence[bool]) -> dict[str, float]:
+    """Precision, recall and F1, in percent, of a judge that looks for what people call wrong.
 
     Args:
         people: whether a person calls each line wrong, shape ``(n,)``.
         judged: whether the judge does, shape ``(n,)``.
     """
-    pairs = list(zip(people, judged, strict=True))
-    return Agreement(
-        pairs.count((True, True)), pairs.count((False, True)), pairs.count((True, False))
-    )
+    from sklearn.metrics import precision_recall_fscore_support  # takes its time
+
+    found = precision_recall_fscore_support(people, judged, average="binary", zero_division=0)
+    names = ("precision", "recall", "f1")
+    return {name: 100 * float(value) for name, value in zip(names, found, strict=False)}
 
 
 def read_verdicts(path: Path | str, lexicon: Lexicon) -> tuple[list[Line], list[bool]]:
@@ -83,7 +53,3 @@ def read_verdicts(path: Path | str, lexicon: Lexicon) -> tuple[list[Line], list[
     except ValueError as error:
         raise ValueError(f"{path}, without its first line: {error}") from None
     return lines, [error == "1" for error in errors]
-
-
-def _percent(part: int, whole: int) -> float:
-    return 100.0 * part / whole if whole else 0.0

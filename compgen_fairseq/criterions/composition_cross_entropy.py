@@ -7,7 +7,6 @@ from fairseq.criterions import register_criterion
 from fairseq.criterions.label_smoothed_cross_entropy import (
     LabelSmoothedCrossEntropyCriterionConfig,
 )
-from omegaconf import II
 
 from compgen.ranges import AT_LEAST_0, RATE, ranges
 from compgen_fairseq.criterions import composition_terms as terms
@@ -28,7 +27,6 @@ class CompositionCrossEntropyConfig(LabelSmoothedCrossEntropyCriterionConfig):
         terms.BETA, "weight, in [0, 1), of equation 5's part that moves h_cont (the paper: 0.1)"
     )
     sparsity: float = option(0.01, "weight of the mean attention to a code, summed over layers")
-    sentence_avg: bool = II("optimization.sentence_avg")
 
 
 @register_criterion("composition_cross_entropy", dataclass=CompositionCrossEntropyConfig)

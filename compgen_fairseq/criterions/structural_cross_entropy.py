@@ -9,7 +9,6 @@ from fairseq.criterions import register_criterion
 from fairseq.criterions.label_smoothed_cross_entropy import (
     LabelSmoothedCrossEntropyCriterionConfig,
 )
-from omegaconf import II
 
 from compgen.ranges import AT_LEAST_0, ranges
 from compgen_fairseq.criterions import structural_terms as terms
@@ -53,7 +52,6 @@ class StructuralCrossEntropyConfig(LabelSmoothedCrossEntropyCriterionConfig):
     srl_mse: Optional[float] = option(
         None, "weight of the distance of SRL's word stream to its code stream" + DEFAULT
     )
-    sentence_avg: bool = II("optimization.sentence_avg")
 
 
 WEIGHTS = [f.name for f in fields(terms.LossWeights)]

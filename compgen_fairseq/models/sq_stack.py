@@ -18,14 +18,6 @@ from compgen_fairseq.modules.vector_quantizer import VectorQuantizer, code_logit
 EMA_DECAY = 0.999
 
 
-def build_embedding(dictionary, dim: int) -> nn.Embedding:
-    """Embeddings with a deviation of ``dim ** -0.5``, zero for padding."""
-    embedding = nn.Embedding(len(dictionary), dim, dictionary.pad())
-    nn.init.normal_(embedding.weight, std=dim**-0.5)
-    nn.init.zeros_(embedding.weight[dictionary.pad()])
-    return embedding
-
-
 class StreamStack(nn.Module):
     """What encoder and decoder share: embeddings, codes, layers, and the prior over codes.
 

@@ -16,11 +16,12 @@ from fairseq.models import (
     FairseqIncrementalDecoder,
     register_model,
 )
+from fairseq.models.transformer import Embedding
 from torch import Tensor
 
 from compgen_fairseq.models.known_dictionary import know_dictionaries
 from compgen_fairseq.models.sq_config import PRESETS, SQTransformerConfig
-from compgen_fairseq.models.sq_stack import StreamStack, build_embedding, next_positions
+from compgen_fairseq.models.sq_stack import StreamStack, next_positions
 from compgen_fairseq.modules.class_meanings import ClassMeanings
 from compgen_fairseq.modules.code_predictor import draw_positions
 from compgen_fairseq.modules.masks import causal_mask, padding_mask
@@ -274,7 +275,7 @@ class SQTransformerModel(FairseqEncoderDecoderModel):
         resolved.resolve()
         source, target = task.source_dictionary, task.target_dictionary
         dim = resolved.encoder_embed_dim
-        source_embedding = build_embedding(source, dim)
+        source_embedding = Embedding(len(source), dim, source.pad())
         if resolved.share_all_embeddings:
             if source != target:
                 raise ValueError(
@@ -283,7 +284,7 @@ class SQTransformerModel(FairseqEncoderDecoderModel):
                 )
             target_embedding = source_embedding
         else:
-            target_embedding = build_embedding(target, dim)
+            target_embedding = Embedding(len(target), dim, target.pad())
         encoder = SQEncoder(resolved, source, source_embedding)
         left_pad = bool(getattr(getattr(task, "cfg", None), "left_pad_target", False))
         decoder = SQDecoder(resolved, target, target_embedding, len(source), left_pad)

@@ -10,9 +10,10 @@ from typing import Any, NamedTuple
 import numpy as np
 import torch
 from fairseq.data import Dictionary
+from fairseq.distributed.utils import get_global_rank, get_global_world_size
 from torch import Tensor
 
-from compgen_fairseq.progress import progress, rank_and_world
+from compgen_fairseq.progress import progress
 from compgen_fairseq.prototypes.kmeans import gpu_of, gpu_resources, prototypes_of
 from compgen_fairseq.prototypes.sample import Sample, choose, survey
 from compgen_fairseq.prototypes.states import Store, collect, make_batches, share
@@ -84,7 +85,7 @@ def extract(
         ValueError: if there is too little memory, or no type is left.
     """
     begin = time.monotonic()
-    rank, world = rank_and_world()
+    rank, world = get_global_rank(), get_global_world_size()
     indices = np.arange(len(dataset))
     if max_positions is not None:
         indices, _ = dataset.filter_indices_by_size(indices, max_positions)

@@ -5,11 +5,8 @@
 # chrf.NAME.json, where the data have compounds cter.NAME.json and, for models that have codes,
 # codes.NAME.json (the words of each code).
 set -euo pipefail
-examples="$(dirname "${BASH_SOURCE[0]}")/.."
-# shellcheck source=../recipe.sh
-source "$examples/recipe.sh"
 # shellcheck source=../translation.sh
-source "$examples/translation.sh"
+source "$(dirname "${BASH_SOURCE[0]}")/../translation.sh"
 
 index=("$data"/train.*-*.*.idx) # train.en-de.de.idx
 pair="${index[0]##*/train.}"

@@ -6,10 +6,7 @@
 # go to fairseq-train. METHOD is srl, sal, plain, transformer, cat, proto or another of
 # examples/recipe.sh, where the environment's variables are explained. SIZE=paper is that of IWSLT.
 set -euo pipefail
-examples="$(dirname "${BASH_SOURCE[0]}")/.."
-# shellcheck source=../recipe.sh
-source "$examples/recipe.sh"
 # shellcheck source=../translation.sh
-source "$examples/translation.sh"
+source "$(dirname "${BASH_SOURCE[0]}")/../translation.sh"
 
 train_translation sq_transformer_iwslt_de_en 0.3 100000 12

@@ -4,11 +4,8 @@
 # For each of NAME = best, last it leaves SAVE/test.NAME.log (fairseq-generate), bleu.NAME.json,
 # chrf.NAME.json and, for models that have codes, codes.NAME.json (the words of each code).
 set -euo pipefail
-examples="$(dirname "${BASH_SOURCE[0]}")/.."
-# shellcheck source=../recipe.sh
-source "$examples/recipe.sh"
 # shellcheck source=../translation.sh
-source "$examples/translation.sh"
+source "$(dirname "${BASH_SOURCE[0]}")/../translation.sh"
 more=(--source-lang en --target-lang de "${more[@]}") # the folder is binarised as de-en
 
 evaluate_translation de

@@ -6,10 +6,7 @@
 # checkpoints and the log; more flags go to fairseq-train. The environment's variables are explained
 # in examples/recipe.sh.
 set -euo pipefail
-examples="$(dirname "${BASH_SOURCE[0]}")/.."
-# shellcheck source=../recipe.sh
-source "$examples/recipe.sh"
 # shellcheck source=../translation.sh
-source "$examples/translation.sh"
+source "$(dirname "${BASH_SOURCE[0]}")/../translation.sh"
 
 train_translation sq_transformer_wmt_en_de 0.3 2000000 15

@@ -62,12 +62,15 @@ def test_weights_add_up_to_1_and_leave_padding_and_the_future_out(name):
 @pytest.mark.parametrize("name", MODELS)
 def test_recording_changes_nothing_and_leaves_nothing_behind(name):
     model, inputs = build(name), batch(LENGTHS)["net_input"]
-    before = model(**inputs)[0]
+
+    def hooks() -> list[tuple[int, int]]:
+        return [(len(m._forward_hooks), len(m._forward_pre_hooks)) for m in model.modules()]
+
+    before, own = model(**inputs)[0], hooks()
     first = attention_maps(model, inputs)
     assert torch.equal(model(**inputs)[0], before)
-    for module in model.modules():
-        assert not module._forward_hooks and not module._forward_pre_hooks
-        assert getattr(module, "observer", None) is None
+    assert hooks() == own
+    assert all(getattr(module, "observer", None) is None for module in model.modules())
     again = attention_maps(model, inputs)
     assert all(torch.equal(first[side], again[side]) for side in first)
 

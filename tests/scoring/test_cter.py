@@ -1,7 +1,6 @@
 """The published rules of CTER, corner by corner, and on the real test set."""
 
 import time
-from functools import partial
 
 import pytest
 
@@ -37,7 +36,7 @@ def lexicon(tmp_path_factory):
 
 def faults(compound, hypothesis, lexicon, **entries):
     line = cter.Line(compound, compound, hypothesis, cter.parse(compound))
-    return cter.judge(line, {**lexicon, **entries})
+    return cter.Rules({**lexicon, **entries}).judge(line)
 
 
 @pytest.mark.parametrize(
@@ -148,7 +147,7 @@ def test_compounds_that_cannot_be_scored(compounds, message, lexicon, tmp_path):
     path = tmp_path / "compound"
     path.write_text("".join(f"{compound}\n" for compound in compounds))
     with pytest.raises(ValueError, match=message):
-        cter.read_compounds(path, lexicon)
+        cter.Rules(lexicon).read_compounds(path)
 
 
 def test_lines_that_do_not_fit():
@@ -196,9 +195,9 @@ def test_the_real_references(public):
     test = folder / "data/cg-test"
     start = time.process_time()
     lexicon = cter.read_lexicon(folder / "eval/lexicon")
-    compounds = cter.read_compounds(test / "cg-test.compound", lexicon)
+    compounds = cter.Rules(lexicon).read_compounds(test / "cg-test.compound")
     lines = cter.align(read_lines(test / "cg-test.en"), compounds, read_lines(test / "cg-test.zh"))
-    failed = list(map(partial(cter.judge, lexicon=lexicon), lines))
+    failed = list(map(cter.Rules(lexicon).judge, lines))
     table = groups(lines, list(map(bool, failed)))
     assert time.process_time() - start < 2
 

@@ -31,7 +31,7 @@ LEXICON = {
 
 def faults(compound, hypothesis, source=None):
     line = cter.Line(source or compound, compound, hypothesis, cter.parse(compound))
-    published = cter.judge(line, LEXICON)
+    published = cter.Rules(LEXICON).judge(line)
     return published, StrictRules(LEXICON).judge(line)
 
 
