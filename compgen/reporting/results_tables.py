@@ -82,7 +82,8 @@ def headlines(folder: Path | str) -> str:
         if rows.keys() & set(names):
             cells = [_headline(one, name, rows, paper.get(score, {})) for one in names]
             title = f"{score.replace('_', ' ')}{DOWN if name.lower_is_better else ''}"
-            lines.append(f"| {paper.get('title', data)} | {title} | {' | '.join(cells)} |")
+            where = f"{paper.get('title', data)}, `{setting}`"
+            lines.append(f"| {where} | {title} | {' | '.join(cells)} |")
     return "\n".join(lines) + "\n"
 
 

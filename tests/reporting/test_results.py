@@ -138,7 +138,7 @@ def test_headlines_stand_in_the_readme(make, tmp_path):
         "Above.\n<!-- results -->\n"
         "| data | score | baseline | published method | ours |\n"
         "| --- | --- | --- | --- | --- |\n"
-        "| Tiny | exact match | paper 12.5 ± 1 | `sal` 80.00 ± 14.14 (n = 2); paper 99 | "
+        "| Tiny, `a` | exact match | paper 12.5 ± 1 | `sal` 80.00 ± 14.14 (n = 2); paper 99 | "
         "`mine` 80.00 (n = 1) |\n"
         "<!-- end -->\nBelow.\n"
     )
