@@ -5,6 +5,7 @@ and says how to make it again.
 """
 
 import itertools
+import os
 import re
 import zipfile
 from collections.abc import Callable, Mapping
@@ -170,16 +171,17 @@ def open_checkpoint(
     arch = getattr(options, "_name", None) or getattr(options, "arch", None)
     if arch and arch not in ARCH_MODEL_REGISTRY and arch not in MODEL_DATACLASS_REGISTRY:
         raise ValueError(
-            f"{path} is of the architecture {arch}, which nothing imported has: name its --user-dir"
+            f"{path} is of the architecture {arch}, which nothing imported has: import its plugin "
+            "(--user-dir)"
         )
     return state
 
 
 def open_run(
     load: Callable[..., Any],
-    run: str,
+    model_name_or_path: str | os.PathLike[str],
     checkpoint_file: str = "model.pt",
-    data_name_or_path: str = ".",
+    data_name_or_path: str | os.PathLike[str] = ".",
     archive_map: Mapping[str, Any] | None = None,
     **kwargs: Any,
 ) -> Any:
@@ -187,21 +189,22 @@ def open_run(
 
     Args:
         load: fairseq's ``hub_utils.from_pretrained``, with its arguments.
-        run: the folder of a training, or a name in ``archive_map``.
+        model_name_or_path: the folder of a training, or a name in ``archive_map``.
         checkpoint_file: the checkpoint's name in it.
-        data_name_or_path: the data folder; from ``run`` on if it begins with a dot.
+        data_name_or_path: the data folder; from the other folder on if it begins with a dot.
         archive_map: fairseq's own models, which are downloaded.
         kwargs: options to be changed.
 
     Raises:
         ValueError: a folder is not there.
     """
-    for what, place in (("the training", run), ("the data", data_name_or_path)):
+    run, data = os.fspath(model_name_or_path), os.fspath(data_name_or_path)
+    for what, place in (("the training", run), ("the data", data)):
         known = place in (archive_map or {}) or "://" in place
         known |= what == "the data" and place.startswith(".")
         if not known and not Path(place).exists():
             raise ValueError(f"there is no {place}: name the folder of {what}")
-    return load(run, checkpoint_file, data_name_or_path, archive_map, **kwargs)
+    return load(run, checkpoint_file, data, archive_map, **kwargs)
 
 
 def _changed_part(path: str) -> str | None:

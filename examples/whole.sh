@@ -11,7 +11,9 @@ usage() {
 # Makefile is in ROOT/.venv.
 installed() {
     command -v fairseq-train >/dev/null && return
-    echo "$0: there is no fairseq-train on PATH; after make setup: export PATH=$1/.venv/bin:\$PATH" >&2
+    local how="activate the environment that has it"
+    if [[ -e $1/Makefile ]]; then how="after make setup: export PATH=$1/.venv/bin:\$PATH"; fi
+    echo "$0: there is no fairseq-train on PATH; $how" >&2
     exit 1
 }
 

@@ -6,8 +6,9 @@ name=$(basename "${BASH_SOURCE[0]}" .sh) python=${PYTHON:-python}
 root="$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)"
 export PYTHONPATH="$root${PYTHONPATH:+:$PYTHONPATH}"
 if ! "$python" -c 'import importlib.util as u, sys; sys.exit(u.find_spec("fairseq") is None)' 2>/dev/null; then
-  echo "prepare/$name.sh: there is no $python with fairseq; after make setup:" \
-    "export PATH=$root/.venv/bin:\$PATH, or set PYTHON" >&2
+  how="set PYTHON"
+  if [[ -e $root/Makefile ]]; then how="after make setup: export PATH=$root/.venv/bin:\$PATH, or $how"; fi
+  echo "prepare/$name.sh: there is no $python with fairseq; $how" >&2
   exit 1
 fi
 exec "$python" -m compgen_cli.prepare "$name" "$@"

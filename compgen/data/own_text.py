@@ -52,25 +52,29 @@ def main(argv: Sequence[str]) -> None:
         "languages": languages,
         **{part: held_out.get(part) or list(map(str, files[part])) for part in PARTS},
         **{name: getattr(args, name) for name in names},
-        **{name: str(path) for name, path in _cter_files(args).items()},
     }
+    of_cter = _cter_files(args)
     tools = ["sentencepiece" if args.sentencepiece else "subword_nmt", "sacremoses"]
-    work = Preparation(SCRIPT, args.dest, settings, packages=tools)
+    every = settings | {name: str(path) for name, path in of_cter.items()}
+    work = Preparation(SCRIPT, args.dest, every, packages=tools)
     inputs = {str(path): path for part in PARTS for path in files.get(part, ())}
-    inputs |= {str(path): path for path in _cter_files(args).values()}
     digests = {name: sha256(path) for name, path in inputs.items()}
-    if work.done(digests):
+    added = {str(path): path for path in of_cter.values()}
+    if work.done(digests | {name: sha256(path) for name, path in added.items()}):
         return
+    compounds = []
+    if of_cter:
+        compounds = cter_rules.load(args.lexicon).read_compounds(args.compound)
     with work:
         key = [digests, settings]
         text = work.step("text", partial(write_text, files, held_out, languages), key)
         corpus = _corpus(args, languages)
         found = {name: text / name for name in corpus.files}
         translation.prepare(corpus, found, args, work, key)
-        if args.compound:
-            _add_compounds(args, work, languages[0])
+        if compounds:
+            _add_compounds(args, compounds, work, languages[0])
         options = translation.preprocess_options(args)
-        work.finish(*languages, inputs=inputs, options=options)
+        work.finish(*languages, inputs=inputs | added, options=options)
 
 
 def _parser() -> Parser:
@@ -117,15 +121,16 @@ def _cter_files(args: argparse.Namespace) -> dict[str, Path]:
     return found
 
 
-def _add_compounds(args: argparse.Namespace, work: Preparation, language: str) -> None:
+def _add_compounds(
+    args: argparse.Namespace, compounds: list[str], work: Preparation, language: str
+) -> None:
     """Write ``cter/test.compound`` and ``cter/lexicon``.
 
     Raises:
-        ValueError: one cannot be read, or a compound is not in its sentence.
+        ValueError: a compound is not in its sentence.
     """
-    compounds = cter_rules.load(args.lexicon).read_compounds(args.compound)
     sources = read_lines(work.raw / f"test.{language}")
-    if args.sentencepiece:
+    if args.sentencepiece and args.bpe_merges:
         sources = [line.replace(" ", "").replace("▁", " ").strip() for line in sources]
     try:
         cter.align(sources, compounds, sources, lambda _: {})

@@ -100,5 +100,9 @@ def at_hand(
     """
     folder = own_copy(name, folder)
     if folder is None:
-        raise ValueError(f"neither --from nor $COMPGEN_DATA says where {what} are (see --help).")
+        if not (data := os.environ.get("COMPGEN_DATA")):
+            raise ValueError(
+                f"neither --from nor $COMPGEN_DATA says where {what} are (see --help)."
+            )
+        folder = Path(data, name)
     return collect(name, files, "", folder, folder)

@@ -251,8 +251,10 @@ def prepare(
     before, after = (count_lines(place / f"train.{sides[0]}") for place in (tokenised, whole))
     if before > after:
         print(
-            f"{before - after:,} of {before:,} training pairs are left out: a side is empty, has "
-            f"more than {corpus.longest} subwords or more than {corpus.ratio} times the other's"
+            f"{before - after:,} of {before:,} training pairs are left out: a side is empty, has a "
+            f"word of more than {bitext.LONGEST_WORD:,} letters, more than {corpus.longest} "
+            f"{'subwords' if args.bpe_merges else 'words'} or more than {corpus.ratio} times the "
+            "other's"
         )
     for path in whole.iterdir():
         _link(path, work.raw / path.name)

@@ -91,8 +91,11 @@ def _metric(run: Run, name: str, subset: str, options: dict[str, Any]) -> Metric
 
 def _kept(run: Run, score: ScoreName) -> Outcomes:
     """What a result keeps: values for some scores of the chosen checkpoint."""
-    name = score.name.replace("cter aggregate", "cter instance")
-    verdicts = run.record["verdicts"].get(name) if score.checkpoint == "best" else None
+    kept = run.record["verdicts"] if score.checkpoint == "best" else {}
+    name = score.name
+    if name not in kept:
+        name = name.replace("cter aggregate", "cter instance")
+    verdicts = kept.get(name)
     if verdicts is None:
         of = "chosen" if score.checkpoint == "best" else "last"
         raise NoOutcomes(

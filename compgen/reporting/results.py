@@ -173,8 +173,10 @@ def _verdicts(run: Run) -> dict[str, dict[str, Any]]:
     """For each score that has a value for each sentence: which were right, or wrong for CTER."""
     found = {}
     for name in run.scores:
-        if name.checkpoint != "best" or name.number == "aggregate":
-            continue  # the aggregate rate follows from the groups of the instance rate
+        if name.checkpoint != "best":
+            continue
+        if name.number == "aggregate" and name.name.replace("aggregate", "instance") in found:
+            continue  # it follows from the groups of the instance rate
         if name.name.startswith(outcomes.COGS):
             continue  # its sentences are those of exact match
         try:

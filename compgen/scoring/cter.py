@@ -9,6 +9,7 @@ of the published tool.
 
 import functools
 import hashlib
+import re
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -188,10 +189,11 @@ def align(
         if (
             f" {line.compound} " not in f" {line.source} "  # nearly always enough, and fast
             and _start(_words(line.source), line.compound.split()) is None
+            and not re.search(rf"(?<!\w){re.escape(line.compound)}(?!\w)", line.source)
         ):
             raise ValueError(
                 f"line {number}: the compound {line.compound!r} is not in the source "
-                f"{line.source!r}, in words between spaces"
+                f"{line.source!r}, in whole words"
             )
     return lines
 

@@ -97,6 +97,8 @@ class OwnRules(Rules):
 
     def _form(self, text: str) -> str:
         text = html.unescape(text.replace("@@ ", ""))  # Moses writes ' as &apos;
+        if "▁" in text:  # SentencePiece's pieces
+            text = text.replace(" ", "").replace("▁", " ")
         if not self.by_words:
             return text.replace(" ", "")
         import regex  # for re, vowel signs are not in words

@@ -51,9 +51,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def _plugin(folder: str) -> str:
     """Import the plugin of a ``--user-dir``."""
-    if not Path(folder).is_dir():
-        raise argparse.ArgumentTypeError(f"there is no folder {folder}")
-    utils.import_user_module(argparse.Namespace(user_dir=folder))
+    try:
+        utils.import_user_module(argparse.Namespace(user_dir=folder))
+    except FileNotFoundError:
+        raise argparse.ArgumentTypeError(f"there is no folder {folder}") from None
+    except Exception as error:  # of somebody else's code
+        raise argparse.ArgumentTypeError(f"{folder} cannot be imported: {error}") from None
     return folder
 
 

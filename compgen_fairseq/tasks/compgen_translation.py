@@ -157,7 +157,7 @@ class CompgenTranslationTask(prototype_hook.PrototypeStages, TranslationTask):
         ):
             raise ValueError(
                 f"--eval-cter: no validation set has its compounds in {self._cter_file('')}: leave "
-                "it out, or prepare the data with them (prepare/README.md)"
+                "it out, or put the compound of each sentence into a file SUBSET.compound there"
             )
         if isinstance(model, TakesClasses) and (missing := model.missing_classes()) is not None:
             kind, codes = missing

@@ -34,3 +34,7 @@ def test_a_subclass_trains_with_our_criterion_and_is_named_where_it_is_not_known
     assert "source\t0\t" in said
     flags = ("codes", model, tiny_data, "--user-dir", tmp_path / "none")
     assert f"there is no folder {tmp_path}/none" in run("compgen_cli.analyze", *flags, status=2)
+    (tmp_path / "broken").mkdir()
+    (tmp_path / "broken" / "__init__.py").write_text("raise ValueError('it is broken')")
+    flags = ("codes", model, tiny_data, "--user-dir", tmp_path / "broken")
+    assert "cannot be imported: it is broken" in run("compgen_cli.analyze", *flags, status=2)

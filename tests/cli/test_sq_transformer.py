@@ -67,7 +67,7 @@ def test_interactive_and_from_pretrained_answer_like_generate(
     )
     answers = generate_log.parse(log.splitlines(keepends=True))
     assert answers.hypotheses == generated.hypotheses
-    hub = SQTransformerModel.from_pretrained(str(path.parent), path.name, str(tiny_data))
+    hub = SQTransformerModel.from_pretrained(path.parent, path.name, tiny_data)
     known = [i for i, source in enumerate(generated.sources) if "<unk>" not in source][:8]
     translations = hub.translate([generated.sources[i] for i in known], beam=5)
     assert translations == [generated.hypotheses[i] for i in known]

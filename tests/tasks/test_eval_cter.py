@@ -8,7 +8,7 @@ from fairseq.logging import metrics
 from fairseq_commands import start_workers, statuses
 from logs import figures
 
-from compgen.scoring import cter
+from compgen.scoring import cter, cter_rules
 from compgen.scoring.cter_rates import rates
 from compgen_fairseq.tasks import compgen_translation, eval_cter
 
@@ -120,6 +120,13 @@ def test_own_compounds_of_any_number_of_lines(cognition, tmp_path, monkeypatch):
     values = total.get_smoothed_values()
     assert values["cter_instance"] == pytest.approx(100 * 7 / 20)
     assert values["cter_aggregate"] == 50
+
+
+@pytest.mark.parametrize("text", ["das faule pf@@ erd", "▁das ▁faule ▁pf erd"])
+def test_subwords_of_own_compounds_are_joined(text, tmp_path):
+    (tmp_path / "lexicon").write_text("ADJ\tlazy\tfaule\nN\thorse\tpferd\norder\tADJ\tN\n")
+    rules = cter_rules.load(tmp_path / "lexicon")
+    assert not rules.judge(cter.Line("", "lazy horse", text, rules.parse("lazy horse")))
 
 
 def test_a_checkpoint_is_chosen_by_cter_only_where_every_subset_has_it(
