@@ -130,8 +130,6 @@ def _add_compounds(
         ValueError: a compound is not in its sentence.
     """
     sources = read_lines(work.raw / f"test.{language}")
-    if args.sentencepiece and args.bpe_merges:
-        sources = [line.replace(" ", "").replace("▁", " ").strip() for line in sources]
     try:
         cter.align(sources, compounds, sources, lambda _: {})
     except ValueError as error:

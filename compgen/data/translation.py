@@ -248,14 +248,15 @@ def prepare(
         bitext.write_parts(parts(), folder, sides)
 
     whole = work.step("raw", cut, key)
-    before, after = (count_lines(place / f"train.{sides[0]}") for place in (tokenised, whole))
-    if before > after:
-        print(
-            f"{before - after:,} of {before:,} training pairs are left out: a side is empty, has a "
-            f"word of more than {bitext.LONGEST_WORD:,} letters, more than {corpus.longest} "
-            f"{'subwords' if args.bpe_merges else 'words'} or more than {corpus.ratio} times the "
-            "other's"
-        )
+    if late:
+        before, after = (count_lines(place / f"train.{sides[0]}") for place in (tokenised, whole))
+        if before > after:
+            print(
+                f"{before - after:,} of {before:,} training pairs are left out: a side is empty, "
+                f"has a word of more than {bitext.LONGEST_WORD:,} letters, more than "
+                f"{corpus.longest} {'subwords' if args.bpe_merges else 'words'} or more than "
+                f"{corpus.ratio} times the other's"
+            )
     for path in whole.iterdir():
         _link(path, work.raw / path.name)
     if model:

@@ -189,7 +189,7 @@ def align(
         if (
             f" {line.compound} " not in f" {line.source} "  # nearly always enough, and fast
             and _start(_words(line.source), line.compound.split()) is None
-            and not re.search(rf"(?<!\w){re.escape(line.compound)}(?!\w)", line.source)
+            and not re.search(rf"(?<!\w){re.escape(line.compound)}(?!\w)", joined(line.source))
         ):
             raise ValueError(
                 f"line {number}: the compound {line.compound!r} is not in the source "
@@ -316,8 +316,14 @@ class Rules:
         return f"{said}: {text[start : end + length].strip()}"
 
 
+def joined(text: str) -> str:
+    """A text whose subwords, BPE's or SentencePiece's, are words again."""
+    text = text.replace("@@ ", "")
+    return text.replace(" ", "").replace("▁", " ").strip() if "▁" in text else text
+
+
 def _words(source: str) -> list[str]:
-    return source.replace("@@ ", "").split()
+    return joined(source).split()
 
 
 def _start(words: list[str], compound: list[str]) -> int | None:

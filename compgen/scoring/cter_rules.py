@@ -96,9 +96,7 @@ class OwnRules(Rules):
         return self._form(line.hypothesis)
 
     def _form(self, text: str) -> str:
-        text = html.unescape(text.replace("@@ ", ""))  # Moses writes ' as &apos;
-        if "▁" in text:  # SentencePiece's pieces
-            text = text.replace(" ", "").replace("▁", " ")
+        text = html.unescape(cter.joined(text))  # Moses writes ' as &apos;
         if not self.by_words:
             return text.replace(" ", "")
         import regex  # for re, vowel signs are not in words

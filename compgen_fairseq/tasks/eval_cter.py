@@ -38,6 +38,7 @@ class CompoundDataset(BaseWrapperDataset):
         group_of = rules.group_of([Line("", compound, "", {}) for compound in compounds])
         numbers: dict[Hashable, int] = {}
         self.groups = [numbers.setdefault(group_of(i), len(numbers)) for i in range(len(compounds))]
+        self.all_groups = len(numbers)
 
     def collater(self, samples: list[dict[str, Any]]) -> dict[str, Any]:
         batch = super().collater(samples)
@@ -45,7 +46,7 @@ class CompoundDataset(BaseWrapperDataset):
             ids = batch["id"].tolist()
             batch["compounds"] = [self.compounds[i] for i in ids]
             batch["groups"] = [self.groups[i] for i in ids]
-            batch["all_groups"] = max(self.groups) + 1
+            batch["all_groups"] = self.all_groups
         return batch
 
 

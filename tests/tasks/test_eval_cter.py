@@ -94,7 +94,7 @@ def test_two_workers_log_what_the_library_says(
 OWN = "DET\tthe\t/\nN\tdog\t狗/犬\nN\tcar\t车\nADJ\tred\t红\norder\tADJ\tN\nmatch\tcharacters\n"
 
 
-def test_own_compounds_of_any_number_of_lines(cognition, tmp_path, monkeypatch):
+def test_own_compounds_of_any_number_of_lines(cognition, tmp_path):
     """Seven lines have one compound and thirteen the other, in no order."""
     for file in cognition.iterdir():
         if file.is_file():
