@@ -25,6 +25,7 @@ logging.getLogger("fairseq.tasks.text_to_speech").setLevel(logging.WARNING)
 
 from fairseq import checkpoint_utils, hub_utils  # noqa: E402
 from fairseq import options as command_line  # noqa: E402
+from fairseq import utils as fairseq_utils  # noqa: E402
 from fairseq.data import Dictionary, data_utils  # noqa: E402
 from fairseq.data.iterators import BackgroundConsumer  # noqa: E402
 from fairseq.dataclass import utils as dataclass_utils  # noqa: E402
@@ -270,10 +271,12 @@ def read_flags(
     input_args: list[str] | None = None,
     **kwargs: Any,
 ) -> Any:
-    """Refuse flags that make no sense (:mod:`compgen_fairseq.flags`), and have ``fairseq-train
-    --help`` list the flags of the model, task and criterion it is called with, too.
+    """Refuse flags that make no sense (:mod:`compgen_fairseq.flags`), have ``fairseq-train --help``
+    list the flags of the model, task and criterion it is called with, too, and leave ``--bf16`` to
+    GPUs and CPUs where there is no ``torch_xla``.
 
-    fairseq parses twice, first to find those names, and that first time answers ``--help``.
+    fairseq parses twice, first to find those names, and that first time answers ``--help``. It
+    takes ``--bf16`` for a TPU's.
     """
 
     def first(words: list[str] | None = None, *_: Any) -> Any:
@@ -283,7 +286,9 @@ def read_flags(
 
     parser.parse_known_args = first  # type: ignore[method-assign, assignment]
     parsed = parse_args_and_arch(parser, input_args, **kwargs)
-    flags.check(parsed[0] if isinstance(parsed, tuple) else parsed)
+    args = parsed[0] if isinstance(parsed, tuple) else parsed
+    args.tpu = args.tpu and fairseq_utils.xm is not None
+    flags.check(args)
     return parsed
 
 
