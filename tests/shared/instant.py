@@ -41,7 +41,8 @@ def instant() -> str:
         listener.bind(str(folder / "socket"))
         listener.listen(64)
         # asked in the usual way whether there is a GPU, the server's children could not use it
-        variables = {"PYTHONPATH": str(here.parents[2]), "PYTORCH_NVML_BASED_CUDA_CHECK": "1"}
+        paths = os.pathsep.join(filter(None, [str(here.parents[2]), os.environ.get("PYTHONPATH")]))
+        variables = {"PYTHONPATH": paths, "PYTORCH_NVML_BASED_CUDA_CHECK": "1"}
         instant.server = subprocess.Popen(  # type: ignore[attr-defined]
             [sys.executable, here, str(listener.fileno()), folder / "python"],
             env={**os.environ, **variables},
