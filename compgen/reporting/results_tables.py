@@ -22,7 +22,8 @@ Made by `compgen-results tables results --out RESULTS.md` from [results](results
 run that [examples/tables.py](examples/README.md) did, with its command, machine and revision.
 Scores are in percent, of whole test sets: mean ± standard deviation over n seeds, median and worst
 for the checkpoint that validation chose, mean ± standard deviation for the last one. *Ours* is a
-method of no paper; updates, epochs and CPU minutes are a run's.
+method of no paper. A setting, such as 64-wide, is a line of [tables.txt](examples/tables.txt);
+those named paper… ran on a GPU. CPU minutes are a run's, on machines that differ by a factor of 2.
 """
 
 
