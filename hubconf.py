@@ -4,28 +4,11 @@ Each takes the arguments of fairseq's ``from_pretrained``: the folder of the run
 name (``checkpoint_file="checkpoint_best.pt"``) and the data folder (``data_name_or_path``).
 """
 
-from typing import Any
-
 import compgen_fairseq
 
 dependencies = ["torch", "fairseq", "faiss"]
 
-
-def sq_transformer(*args: Any, **kwargs: Any) -> Any:
-    """SQ-Transformer and its plain backbone."""
-    return compgen_fairseq.SQTransformerModel.from_pretrained(*args, **kwargs)
-
-
-def syntactic_attention(*args: Any, **kwargs: Any) -> Any:
-    """Syntactic Attention."""
-    return compgen_fairseq.SyntacticAttentionModel.from_pretrained(*args, **kwargs)
-
-
-def proto_transformer(*args: Any, **kwargs: Any) -> Any:
-    """Proto-Transformer."""
-    return compgen_fairseq.ProtoTransformerModel.from_pretrained(*args, **kwargs)
-
-
-def cat_transformer(*args: Any, **kwargs: Any) -> Any:
-    """A Transformer with CAT's encoder."""
-    return compgen_fairseq.CATTransformerModel.from_pretrained(*args, **kwargs)
+sq_transformer = compgen_fairseq.SQTransformerModel.from_pretrained
+syntactic_attention = compgen_fairseq.SyntacticAttentionModel.from_pretrained
+proto_transformer = compgen_fairseq.ProtoTransformerModel.from_pretrained
+cat_transformer = compgen_fairseq.CATTransformerModel.from_pretrained

@@ -61,7 +61,8 @@ def speeds(out: Path, data: Path, rows: list[list[str]]) -> dict[str, Any]:
 def training(out: Path, data: Path, minutes: float, rows: list[list[str]]) -> dict[str, Any]:
     """SAL at the paper's size for some minutes, and its exact match on the test set."""
     save = out / "sal"
-    flags = ["--stop-time-hours", minutes / 60, "--fp16", "--validate-interval-updates", 2000]
+    flags = ["--stop-time-hours", minutes / 60, "--fp16"]
+    flags += ["--validate-interval-updates", 2000, "--save-interval-updates", 2000]
     command = ["bash", "examples/scan/train.sh", data, save, *flags]
     passed, seconds = step(out, "train", command, METHOD="sal", SEED="1", SIZE="paper")
     scored, more = passed, 0.0
@@ -104,7 +105,7 @@ def main() -> int:
     }
     tests = [sys.executable, "-m", "pytest", "--timeout", 600]
     if cuda:
-        passed, seconds = step(out, "tests", [*tests, "-m", "gpu", "tests/gpu"])
+        passed, seconds = step(out, "tests", [*tests, "-n", 4, "-m", "gpu", "tests/gpu"])
         rows.append(["tests marked gpu", verdict(passed), f"{seconds:.0f} s", ""])
         data = out / "scan-addjump-2x"
         prepare = ["bash", "prepare/scan.sh", "addjump", data, "--augment", 2]

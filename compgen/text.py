@@ -53,6 +53,17 @@ def single_spaced(lines: Iterable[str]) -> list[str]:
     return [" ".join(line.split()) for line in lines]
 
 
+def suffix(path: Path) -> str:
+    """How a file's name ends, but for ``.gz``."""
+    return Path(path.name.removesuffix(".gz")).suffix
+
+
+def joined(text: str) -> str:
+    """A text whose subwords, BPE's or SentencePiece's, are words again."""
+    text = f"{text} ".replace("@@ ", "").removesuffix(" ")
+    return text.replace(" ", "").replace("▁", " ").strip() if "▁" in text else text
+
+
 def write_lines(path: Path, lines: Iterable[str]) -> None:
     """Write the lines as UTF-8 text, each with its newline.
 

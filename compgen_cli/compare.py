@@ -9,7 +9,7 @@ from typing import Any
 
 from compgen.errors import command
 from compgen.ranges import Range
-from compgen.scoring.bleu import SCORES
+from compgen.scoring.bleu import SCORES, BleuOptions
 from compgen.scoring.generate_log import Generation, read
 from compgen.scoring.metrics import BleuMetric, CterMetric, Metric
 from compgen.scoring.significance import (
@@ -21,7 +21,7 @@ from compgen.scoring.significance import (
     compare_paired,
 )
 from compgen_cli.parser import Parser
-from compgen_cli.score import add_options, metric_of
+from compgen_cli.score import add_options, bleu_options, metric_of
 
 RESAMPLED = Range(1, 10**6, closed=True)
 SEED = Range(1, 2**32)  # sacreBLEU takes 0 for no seed
@@ -40,11 +40,17 @@ def compare(
     Raises:
         ValueError: if what they are to be compared by is missing or not the same.
     """
-    if args.metric == "cter" and not (args.compound and args.lexicon):
-        raise ValueError("say --compound FILE and --lexicon FILE: those of the data folder's cter")
     if args.metric == "cter":
+        if not (args.compound and args.lexicon):
+            raise ValueError(
+                "say --compound FILE and --lexicon FILE: those of the data folder's cter"
+            )
+        if args.reference or bleu_options(args) != BleuOptions():
+            raise ValueError("--reference and BLEU's options are not for CTER")
         metric: Metric = CterMetric(args.compound, args.lexicon, args.strict)
     else:
+        if args.compound or args.lexicon or args.strict:
+            raise ValueError("--compound, --lexicon, --strict: for CTER only")
         metric = metric_of(args)
         if not args.reference:
             _same(a.references(), b.references(), "reference", args)

@@ -1,5 +1,6 @@
 """``compgen-examples``: copy the recipes and the prepare scripts to a folder of one's own."""
 
+import contextlib
 import shutil
 import sys
 import tempfile
@@ -22,9 +23,10 @@ def shipped() -> Path:
     clone = Path(__file__).resolve().parents[1]
     if (clone / RECIPES).exists():
         return clone
-    for file in metadata.files("compgen-fairseq") or ():
-        if file.as_posix().endswith(f"share/compgen_fairseq/{RECIPES}"):
-            return Path(str(file.locate())).resolve().parents[1]
+    with contextlib.suppress(metadata.PackageNotFoundError):  # a folder on PYTHONPATH
+        for file in metadata.files("compgen-fairseq") or ():
+            if file.as_posix().endswith(f"share/compgen_fairseq/{RECIPES}"):
+                return Path(str(file.locate())).resolve().parents[1]
     raise ValueError("this installation has no recipes: install the wheel or clone the repository")
 
 

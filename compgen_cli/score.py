@@ -17,17 +17,24 @@ from compgen_cli.parser import Parser
 METRICS = ("exact_match", *SCORES, "cogs")
 
 
+def bleu_options(args: argparse.Namespace) -> BleuOptions:
+    """How BLEU is to be counted."""
+    return BleuOptions(args.tokenize, args.detokenize, args.lang, args.lowercase)
+
+
 def metric_of(args: argparse.Namespace) -> Metric:
     """The metric that the flags choose, but for CTER.
 
     Raises:
         ValueError: if COGS has no cases, or an option is for other metrics.
     """
-    how = BleuOptions(args.tokenize, args.detokenize, args.lang, args.lowercase)
+    how = bleu_options(args)
     if args.metric in SCORES:
         return BleuMetric(replace(how, score=args.metric), args.reference)
     if how != BleuOptions():
         raise ValueError("--tokenize, --detokenize, --lang, --lowercase: for BLEU and chrF only")
+    if args.metric != "cogs" and getattr(args, "cases", None):
+        raise ValueError("--cases: for COGS only")
     if args.metric == "exact_match":
         return ExactMatchMetric(args.reference)
     if not args.cases:

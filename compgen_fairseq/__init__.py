@@ -6,13 +6,6 @@ from compgen_fairseq.criterions import (  # noqa: F401
     composition_cross_entropy,
     structural_cross_entropy,
 )
-from compgen_fairseq.models import (  # noqa: F401
-    cat,
-    cat_transformer,
-    proto_transformer,
-    sq_transformer,
-    syntactic_attention,
-)
 from compgen_fairseq.models.cat import CATModel
 from compgen_fairseq.models.cat_transformer import CATTransformerModel
 from compgen_fairseq.models.proto_transformer import ProtoTransformerModel

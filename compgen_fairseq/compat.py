@@ -38,6 +38,7 @@ from fairseq.models import (  # noqa: E402
     MODEL_DATACLASS_REGISTRY,
 )
 from fairseq.models.ema.ema import EMA  # noqa: E402
+from fairseq.optim.amp_optimizer import AMPOptimizer  # noqa: E402
 from fairseq.tasks import FairseqTask  # noqa: E402
 from fairseq.trainer import Trainer  # noqa: E402
 from omegaconf import OmegaConf, open_dict  # noqa: E402
@@ -133,6 +134,17 @@ def tell_dummy_batches(
     if ignore_grad:
         size, log = 0 * size, {name: 0 * value for name, value in log.items()}
     return loss, size, log
+
+
+@around(AMPOptimizer, "step")
+def unscale_once(step: Callable[..., Any], optimizer: AMPOptimizer) -> None:
+    """Divide the gradients of ``--amp`` by the loss's scale once.
+
+    fairseq does so for PyTorch's optimizer, and names its own wrapper of it for the step, which
+    divides again, as it was not told of the first time.
+    """
+    optimizer.scaler.step(optimizer.optimizer)
+    optimizer.scaler.update()
 
 
 @around(Trainer, "train_step")
@@ -272,11 +284,11 @@ def read_flags(
     **kwargs: Any,
 ) -> Any:
     """Refuse flags that make no sense (:mod:`compgen_fairseq.flags`), have ``fairseq-train --help``
-    list the flags of the model, task and criterion it is called with, too, and leave ``--bf16`` to
-    GPUs and CPUs where there is no ``torch_xla``.
+    list the flags of the model, task and criterion it is called with, too, and keep
+    ``--bf16`` and ``--cpu`` to their words.
 
     fairseq parses twice, first to find those names, and that first time answers ``--help``. It
-    takes ``--bf16`` for a TPU's.
+    takes ``--bf16`` for a TPU's, and starts a process for each GPU whether or not it may use them.
     """
 
     def first(words: list[str] | None = None, *_: Any) -> Any:
@@ -287,7 +299,10 @@ def read_flags(
     parser.parse_known_args = first  # type: ignore[method-assign, assignment]
     parsed = parse_args_and_arch(parser, input_args, **kwargs)
     args = parsed[0] if isinstance(parsed, tuple) else parsed
-    args.tpu = args.tpu and fairseq_utils.xm is not None
+    if hasattr(args, "tpu") and (fairseq_utils.xm is None or torch.cuda.is_available()):
+        args.tpu = False
+    if getattr(args, "cpu", False) and getattr(args, "distributed_init_method", None) is None:
+        args.distributed_world_size = 1
     flags.check(args)
     return parsed
 

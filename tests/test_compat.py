@@ -12,10 +12,12 @@ from unittest import mock
 import numpy as np
 import pytest
 import torch
+from fairseq import options
 from fairseq.data import Dictionary, data_utils
-from fairseq.dataclass.configs import EMAConfig
+from fairseq.dataclass.configs import EMAConfig, FairseqConfig
 from fairseq.dataclass.initialize import add_defaults
 from fairseq.models.ema import EMA
+from fairseq.optim.amp_optimizer import AMPOptimizer
 from fairseq.tasks import FairseqTask
 from fairseq.tasks.translation import TranslationConfig, TranslationTask
 from omegaconf import OmegaConf
@@ -24,6 +26,31 @@ from sq_models import build
 from compgen.data import scan
 from compgen_fairseq import compat
 from compgen_fairseq.models.known_dictionary import KnownDictionary
+
+
+def test_amp_divides_by_the_scale_once():
+    parameter = torch.nn.Parameter(torch.zeros(1))
+    words = ["optimizer.lr=[1.0]", "optimizer.momentum=0", "optimizer.weight_decay=0"]
+    cfg = OmegaConf.merge(FairseqConfig(), {"optimizer": {"_name": "sgd"}})
+    cfg = OmegaConf.merge(
+        OmegaConf.create(OmegaConf.to_container(cfg)), OmegaConf.from_dotlist(words)
+    )
+    optimizer = AMPOptimizer.build_optimizer(cfg, [parameter])
+    optimizer._grad_scaler = torch.amp.GradScaler("cpu", init_scale=128.0)  # without CUDA
+    for steps in (1, 2):
+        optimizer.zero_grad()
+        optimizer.backward(3 * parameter.sum())
+        assert optimizer.clip_grad_norm(0).item() == 3
+        optimizer.step()
+        assert parameter.item() == -3 * steps
+
+
+@pytest.mark.parametrize(("words", "processes"), [("--cpu", 1), ("", 4)])
+def test_a_training_without_the_gpus_is_one_process(words, processes):
+    with mock.patch("torch.cuda.device_count", return_value=4):
+        parser = options.get_training_parser()
+    args = options.parse_args_and_arch(parser, ["data", "--arch", "transformer", *words.split()])
+    assert args.distributed_world_size == processes
 
 
 def batches(n, batch_by_size=None, seed=0, **limits):

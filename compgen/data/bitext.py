@@ -28,7 +28,7 @@ from sacremoses import MosesPunctNormalizer, MosesTokenizer
 from subword_nmt import apply_bpe, learn_bpe
 from tqdm import tqdm
 
-from compgen.text import naming
+from compgen.text import naming, suffix
 
 Pair = tuple[str, str]
 Side = Callable[[str], str]
@@ -114,7 +114,7 @@ def read_pairs(source: Path, target: Path, progress: str) -> Iterator[Pair]:
     """The pairs of two files, each read as its name says: a test set, talks or lines.
 
     Args:
-        source: ``*.sgm`` or ``*.xml`` (:func:`read_segments`), ``train.tags.*``
+        source: ``*.sgm``, ``*.xml``, or these in ``.gz`` (:func:`read_segments`), ``train.tags.*``
             (:func:`read_talks`) or another file (:func:`stream_lines`).
         target: likewise.
         progress: what is done with it, for the progress bar.
@@ -122,12 +122,8 @@ def read_pairs(source: Path, target: Path, progress: str) -> Iterator[Pair]:
     Raises:
         ValueError: if one side has more lines than the other.
     """
-    read = stream_lines
-    if source.suffix in (".sgm", ".xml"):
-        read = read_segments
-    elif source.name.startswith("train.tags."):
-        read = read_talks
-    sides = itertools.zip_longest(read(source, f"{progress} {source.name}"), read(target))
+    first, second = _reader(source), _reader(target)
+    sides = itertools.zip_longest(first(source, f"{progress} {source.name}"), second(target))
     for number, (one, other) in enumerate(sides):
         if one is None or other is None:
             shorter, longer = (source, target) if one is None else (target, source)
@@ -135,6 +131,12 @@ def read_pairs(source: Path, target: Path, progress: str) -> Iterator[Pair]:
                 f"{shorter} has only {number} lines and {longer} has more: they are no pair."
             )
         yield one, other
+
+
+def _reader(path: Path) -> Callable[..., Iterator[str]]:
+    if suffix(path) in (".sgm", ".xml"):
+        return read_segments
+    return read_talks if path.name.startswith("train.tags.") else stream_lines
 
 
 def write_parts(pairs: Iterable[tuple[str, Pair]], folder: Path, languages: Pair) -> None:

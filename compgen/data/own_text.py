@@ -20,7 +20,7 @@ from compgen.data.corpora import Corpus
 from compgen.data.preparation import Parser, Preparation
 from compgen.ranges import AT_LEAST_0, AT_LEAST_1
 from compgen.scoring import cter, cter_rules
-from compgen.text import read_lines, write_lines
+from compgen.text import read_lines, suffix, write_lines
 
 SCRIPT = "prepare/bitext.sh"
 PARTS = ("train", "valid", "test")
@@ -191,21 +191,16 @@ def _inputs(
                 raise ValueError(f"--{part}: there is no file {path}.")
         rest = iter(files[part])
         for path in rest:
-            if _suffix(path) not in TABLES and _suffix(next(rest, Path("no.tsv"))) in TABLES:
+            if suffix(path) not in TABLES and suffix(next(rest, Path("no.tsv"))) in TABLES:
                 raise ValueError(f"--{part}: the text file {path} has no partner after it.")
     return files, held_out, (languages[0], languages[1])
 
 
 def _languages_of(names: Sequence[str]) -> list[str]:
-    ends = [_suffix(Path(name)) for name in names[:2]]
+    ends = [suffix(Path(name)) for name in names[:2]]
     if len(ends) < 2 or ends[0] in TABLES:
         raise ValueError("say --languages SOURCE TARGET: the files' names do not tell them.")
     return [end.lstrip(".") for end in ends]
-
-
-def _suffix(path: Path) -> str:
-    """How a file's name ends, but for ``.gz``."""
-    return Path(path.name.removesuffix(".gz")).suffix
 
 
 def write_text(
@@ -269,7 +264,7 @@ def _read(paths: Sequence[Path], languages: tuple[str, str]) -> Iterator[tuple[s
 
     rest = iter(paths)
     for path in rest:
-        if _suffix(path) in TABLES:
+        if suffix(path) in TABLES:
             pairs = _read_table(path, languages)
         else:
             pairs = bitext.read_pairs(path, next(rest), "read")
@@ -281,7 +276,7 @@ def _read_table(path: Path, languages: tuple[str, str]) -> Iterator[tuple[str, s
     from compgen.data import bitext
 
     for number, line in enumerate(bitext.stream_lines(path, f"read {path.name}"), 1):
-        if _suffix(path) == ".tsv":
+        if suffix(path) == ".tsv":
             cells = line.split("\t")
             wanted = "two cells, source and target"
         else:

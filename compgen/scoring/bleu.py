@@ -6,6 +6,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from compgen.text import joined
+
 if TYPE_CHECKING:  # a command's --help need not wait for sacreBLEU
     from sacrebleu.metrics.base import Metric, Score
 
@@ -62,18 +64,18 @@ class BleuOptions:
 def plain_text(sentences: Sequence[str], options: BleuOptions) -> list[str]:
     """Undo the tokenization of a system's output or of its references.
 
-    Both ways but ``none``, which keeps sentences as they are, join ``@@`` subwords first.
+    Both ways but ``none``, which keeps sentences as they are, join subwords first.
     ``chinese`` removes every space; ``moses`` is sacremoses's detokenizer for the language.
     """
     if options.detokenize == "none":
         return list(sentences)
-    joined = [f"{sentence} ".replace("@@ ", "") for sentence in sentences]
+    whole = [joined(sentence) for sentence in sentences]
     if options.detokenize == "chinese":
-        return ["".join(sentence.split()) for sentence in joined]
+        return ["".join(sentence.split()) for sentence in whole]
     from sacremoses import MosesDetokenizer
 
     moses = MosesDetokenizer(options.language)
-    return [moses.detokenize(sentence.split()) for sentence in joined]
+    return [moses.detokenize(sentence.split()) for sentence in whole]
 
 
 def bleu(

@@ -14,7 +14,7 @@ from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from compgen.text import read_lines, single_spaced
+from compgen.text import joined, read_lines, single_spaced
 
 MODIFIERS = {"mod0": "he liked", "mod1": "at the store", "mod2": "on the floor"}
 ATOMS = {
@@ -314,12 +314,6 @@ class Rules:
             return said
         (start, _), (end, length) = min(pairs, key=lambda pair: pair[1][0] - pair[0][0])
         return f"{said}: {text[start : end + length].strip()}"
-
-
-def joined(text: str) -> str:
-    """A text whose subwords, BPE's or SentencePiece's, are words again."""
-    text = text.replace("@@ ", "")
-    return text.replace(" ", "").replace("▁", " ").strip() if "▁" in text else text
 
 
 def _words(source: str) -> list[str]:

@@ -12,7 +12,7 @@ from pathlib import Path
 from compgen.scoring import cter
 from compgen.scoring.cter import GroupOf, Line, Rules
 from compgen.scoring.cter_strict import StrictRules
-from compgen.text import read_lines, single_spaced
+from compgen.text import joined, read_lines, single_spaced
 
 
 class OwnRules(Rules):
@@ -96,7 +96,7 @@ class OwnRules(Rules):
         return self._form(line.hypothesis)
 
     def _form(self, text: str) -> str:
-        text = html.unescape(cter.joined(text))  # Moses writes ' as &apos;
+        text = html.unescape(joined(text))  # Moses writes ' as &apos;
         if not self.by_words:
             return text.replace(" ", "")
         import regex  # for re, vowel signs are not in words

@@ -19,12 +19,10 @@ from compgen_fairseq.options import option
 DEFAULT = " (default: that of --loss-recipe)"
 
 
-@ranges(
-    (AT_LEAST_0, ("mmi_cross_entropy", "mmi_entropy", "srl_mse")),
-    (AT_LEAST_0, ("encoder_commitment", "decoder_commitment")),
-    (AT_LEAST_0, ("encoder_code_prediction", "decoder_code_prediction")),
-    (AT_LEAST_0, ("encoder_code_attraction", "decoder_code_attraction")),
-)
+WEIGHTS = [f.name for f in fields(terms.LossWeights)]
+
+
+@ranges((AT_LEAST_0, WEIGHTS))
 @dataclass
 class StructuralCrossEntropyConfig(LabelSmoothedCrossEntropyCriterionConfig):
     """The weights; each one left out takes the value of the architecture's recipe."""
@@ -52,9 +50,6 @@ class StructuralCrossEntropyConfig(LabelSmoothedCrossEntropyCriterionConfig):
     srl_mse: Optional[float] = option(
         None, "weight of the distance of SRL's word stream to its code stream" + DEFAULT
     )
-
-
-WEIGHTS = [f.name for f in fields(terms.LossWeights)]
 
 
 @register_criterion("structural_cross_entropy", dataclass=StructuralCrossEntropyConfig)

@@ -137,7 +137,8 @@ class VectorQuantizer(nn.Module):
         logits = code_logits(x, codebook, self.similarity)
         codes = self.type_codes[tokens] if self.frozen else logits.argmax(-1)
         raw = F.embedding(codes, codebook).type_as(x)
-        stream = StraightThrough.apply(raw, x) if self.straight_through else raw
+        # the code vectors, exactly; straight through, their gradient goes to the embeddings
+        stream = raw.detach() + (x - x.detach()) if self.straight_through else raw
         return Quantized(codes, logits, stream, raw, codebook, vectors[-1])
 
     @torch.no_grad()
@@ -170,15 +171,3 @@ class VectorQuantizer(nn.Module):
         target = F.normalize(torch.where(counts > 0, sums, current), dim=-1)
         moved = (target - current) * (1 - self.ema_decay)
         self.ema_offset.add_(moved * counts.any())  # a dummy batch counts for nothing
-
-
-class StraightThrough(torch.autograd.Function):
-    """The code vectors, exactly; their gradient goes to the embeddings instead."""
-
-    @staticmethod
-    def forward(ctx, vectors: Tensor, embeddings: Tensor) -> Tensor:
-        return vectors.detach()
-
-    @staticmethod
-    def backward(ctx, *grads: Tensor) -> tuple[None, Tensor]:
-        return None, grads[0]

@@ -121,7 +121,7 @@ def begin_epoch(task: Any, epoch: int, model: Any) -> None:
                 logger.warning("prototypes: of several data folders only this epoch's is run")
             fill_tables(task, model, cfg.train_subset, settings_of(cfg, config))
         else:
-            _check_distributed(task.training_options)
+            _check_training(task.training_options)
             if cfg.prototype_stage1_epochs is not None:
                 if epoch == 1:
                     _announce(cfg, settings_of(cfg, config), tables)
@@ -296,7 +296,7 @@ def _check(cfg: Any, variant: str) -> None:
         raise ValueError("--prototype-table is for --prototypes two-pass")
 
 
-def _check_distributed(options: Any) -> None:
+def _check_training(options: Any) -> None:
     """Refuse what can't train a model some of whose parameters have no gradient yet."""
     workers = options.distributed_training
     backend, many = workers.ddp_backend, workers.distributed_world_size > 1
@@ -307,5 +307,12 @@ def _check_distributed(options: Any) -> None:
         )
     if many and backend == "fully_sharded":
         raise ValueError("proto_transformer needs --ddp-backend legacy_ddp or pytorch_ddp")
+    half = options.common.fp16 or options.common.bf16
+    frugal = options.common.memory_efficient_fp16 or options.common.memory_efficient_bf16
+    if half and not frugal and getattr(options.optimizer, "weight_decay", 0):
+        raise ValueError(  # the optimizer makes zeros of the gradients that they do not have
+            "with --fp16 and --bf16 weight decay would shrink the prototype attention in stage 1: "
+            "use --amp or --memory-efficient-fp16, or leave out --weight-decay"
+        )
     if options.ema.store_ema:
         raise ValueError("--store-ema can't follow a table that grows: leave it out")

@@ -22,7 +22,7 @@ MODELS = {
     "sq_transformer sal": {"attention": "sal", **CODES},
     "sq_transformer sal-paper": {"attention": "sal", "sal_cross_attention": "paper", **CODES},
     "sq_transformer srl": {"attention": "srl", **CODES},
-    "sq_transformer plain": {"attention": "plain", "positions": "sinusoidal", **CODES},
+    "sq_transformer plain": {"attention": "plain", **CODES},
     "syntactic_attention": {"encoder_hidden_size": 8, "semantic_dim": 10},
 }
 

@@ -70,6 +70,13 @@ def test_segments(tmp_path: Path) -> None:
             list(bitext.read_segments(path))
 
 
+def test_each_side_is_read_as_its_name_says(tmp_path: Path) -> None:
+    source, target = tmp_path / "a.en", tmp_path / "b.sgm.gz"
+    source.write_text("a b\n")
+    target.write_bytes(gzip.compress(b'<doc>\n<seg id="1">c</seg>\n</doc>'))
+    assert list(bitext.read_pairs(source, target, "read")) == [("a b", "c")]
+
+
 @pytest.mark.parametrize("longer", ["source", "target"])
 def test_sides_must_match(tmp_path: Path, longer: str) -> None:
     for side in ("source", "target"):

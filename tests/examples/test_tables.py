@@ -105,14 +105,6 @@ def test_a_queue_that_is_ended_or_killed_is_called_again(out, tmp_path):
     assert "Loaded checkpoint" in (save / "train.out").read_text()
 
 
-def test_a_run_that_was_begun_in_another_way_is_refused(out, tmp_path):
-    first = file(tmp_path, f"run 1 tiny/changed plane 1 UPDATES=5 {FLAGS}")
-    tables(out, "changed", "--file", first, status=1)
-    other = file(tmp_path, f"run 1 tiny/changed plane 1 UPDATES=6 {FLAGS}")
-    said = tables(out, "changed", "--file", other, status=1)
-    assert "ROW.json says that it was begun in another way" in said
-
-
 def test_every_figure_of_the_papers_has_a_row(tmp_path):
     status = tables(tmp_path, "--status", "")
     rows = {line.split()[1].rpartition(".")[0] for line in status.splitlines()[:-1]}

@@ -9,7 +9,7 @@ from in_process import refusal
 from compgen.reporting.results import flags
 from compgen.reporting.results_tables import headlines, tables
 from compgen.reporting.runs import fingerprint
-from compgen.reporting.verdicts import pack, parts, unpack
+from compgen.reporting.verdicts import pack
 from compgen_cli import report
 from compgen_cli import results as command
 
@@ -37,15 +37,6 @@ def test_results_md_is_what_the_results_say():
 def test_results_are_small():
     for file in (REPOSITORY / "results").rglob("*.json"):
         assert file.stat().st_size <= 7000, file  # half of it COGS's 21,000 verdicts
-
-
-@pytest.mark.parametrize("per", [1, 4, 5])
-def test_verdicts_come_back(per):
-    values = [i % (per + 1) / per for i in range(77)]
-    assert parts(values) == per and unpack(pack(values, per), per) == values
-    assert unpack(pack([0.0, 0.0], per), per) == [0.0, 0.0]
-    with pytest.raises(ValueError):
-        unpack("eNo=", per)
 
 
 def test_results_of_one_method_have_the_same_flags():

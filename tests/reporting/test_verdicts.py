@@ -6,11 +6,14 @@ from compgen.reporting.verdicts import pack, parts, unpack
 
 
 @pytest.mark.parametrize(
-    ("values", "per"), [([0.0, 1.0, 1.0], 1), ([0.2, 1.0], 5), ([1 / 4, 1 / 6], 12)]
+    ("values", "per"),
+    [([0.0, 1.0, 1.0], 1), ([0.2, 1.0], 5), ([1 / 4, 1 / 6], 12), ([0.0, 0.0], 1)],
 )
 def test_values_come_back(values, per):
     assert parts(values) == per
     assert unpack(pack(values, per), per) == pytest.approx(values)
+    with pytest.raises(ValueError):
+        unpack("eNo=", per)
 
 
 def test_values_that_are_no_shares_of_a_few_are_not_packed():

@@ -22,6 +22,7 @@ def test_moses_text_becomes_plain_in_its_language():
     german = BleuOptions(detokenize="moses", language="de")
     french = BleuOptions(detokenize="moses", language="fr")
     assert plain_text([tokens], german) == ['E-Mail-Test, "gut" & l\' amour.']
+    assert plain_text(["▁Ein ▁kl einer ▁H und ."], german) == ["Ein kleiner Hund."]
     assert plain_text([tokens], french) == ['E-Mail-Test, "gut" & l\'amour.']
 
 

@@ -317,6 +317,12 @@ OTHERS = [
     case("compgen-score @logs/whole --lowercase", "--lowercase: for BLEU and chrF only"),
     case("compgen-compare @logs/whole @logs/whole --test ar", "is for BLEU and chrF only"),
     case("compgen-compare @logs/whole @logs/whole --metric cter", "--compound"),
+    case(
+        "compgen-compare @logs/whole @logs/whole --metric cter --compound a --lexicon b --lang de",
+        "BLEU's options are not for CTER",
+    ),
+    case("compgen-compare @logs/whole @logs/whole --strict", "--strict: for CTER only"),
+    case("compgen-score @logs/whole --cases @none", "--cases: for COGS only"),
     case("compgen-cter", "--lexicon"),
     case("compgen-cter --compound @none --lexicon @none", "@none"),
     case("compgen-cter --compound @text --lexicon @text", "@text"),

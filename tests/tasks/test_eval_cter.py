@@ -122,7 +122,7 @@ def test_own_compounds_of_any_number_of_lines(cognition, tmp_path):
     assert values["cter_aggregate"] == 50
 
 
-@pytest.mark.parametrize("text", ["das faule pf@@ erd", "▁das ▁faule ▁pf erd"])
+@pytest.mark.parametrize("text", ["das faule pf@@ erd", "▁das ▁faule ▁pf erd", "faule pferd@@"])
 def test_subwords_of_own_compounds_are_joined(text, tmp_path):
     (tmp_path / "lexicon").write_text("ADJ\tlazy\tfaule\nN\thorse\tpferd\norder\tADJ\tN\n")
     rules = cter_rules.load(tmp_path / "lexicon")
