@@ -31,7 +31,6 @@ import resource
 import shlex
 import statistics
 import sys
-import time
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
@@ -85,7 +84,7 @@ class Part:
 
 def seconds(work: Callable[[], Any], cuda: bool) -> tuple[float, Any]:
     """What some work takes, and its result."""
-    clock = timer(cuda)
+    clock = bench.timer(cuda)
     begin = clock()
     result = work()
     if cuda:
@@ -165,14 +164,10 @@ def measure(args: argparse.Namespace) -> dict[str, float]:
     for one in (model, proto.inference):
         one.tables()["source"].fill(*found["source"])
     model.train_prototype_attention(True)
-    bench.measure([plain, proto], batches, args.rounds, timer(cuda), cuda)
+    bench.measure([plain, proto], batches, args.rounds, bench.timer(cuda), cuda)
     for measured in batches:
         figures[f"{measured}, stage 2 / plain"] = bench.ratio(measured, proto, plain)
     return figures
-
-
-def timer(cuda: bool) -> Callable[[], float]:
-    return time.perf_counter if cuda else time.process_time
 
 
 def scale(

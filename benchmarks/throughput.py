@@ -165,6 +165,11 @@ def load_batches(task: Any, split: str, number: int, **limits: int) -> list[dict
     return [dataset.collater([dataset[i] for i in batch]) for batch in chosen]
 
 
+def timer(cuda: bool) -> Callable[[], float]:
+    """The clock: the processor's time, or the time of day where a GPU works beside it."""
+    return time.perf_counter if cuda else time.process_time
+
+
 def stopwatch(timer: Callable[[], float], cuda: bool, work: Callable[[], None]) -> float:
     """Seconds that the work takes by this timer, the GPU's part included."""
     if cuda:

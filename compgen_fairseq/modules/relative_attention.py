@@ -47,22 +47,6 @@ class RelativePositions(nn.Module):
         )
 
 
-def per_position(x: Tensor, y: Tensor) -> Tensor:
-    """Multiply each query position's vectors with that position's own matrix.
-
-    Args:
-        x: ``(batch, heads, query_len, n)``.
-        y: ``(query_len, n, m)``.
-
-    Returns:
-        ``(batch, heads, query_len, m)``.
-    """
-    batch, heads, query_len, n = x.shape
-    rows = x.reshape(batch * heads, query_len, n).transpose(0, 1)  # (query_len, batch * heads, n)
-    product = torch.bmm(rows, y).transpose(0, 1)  # (batch * heads, query_len, m)
-    return product.view(batch, heads, query_len, -1)
-
-
 def attend(
     query: Tensor,
     key: Tensor,
@@ -95,14 +79,14 @@ def attend(
     query = query * query.size(-1) ** -0.5
     scores = query @ key.transpose(-1, -2)
     if relative is not None:
-        scores += per_position(query, relative[0].transpose(1, 2))
+        scores += torch.einsum("bhqd,qkd->bhqk", query, relative[0])
     if mask is not None:
         scores += mask
     weights = F.softmax(scores, dim=-1, dtype=torch.float32).type_as(value)
     dropped = apply_dropout(weights, dropout, training=True)
     out = dropped @ value
     if relative is not None:
-        positions = per_position(dropped, relative[1])
+        positions = torch.einsum("bhqk,qkd->bhqd", dropped, relative[1])
         streams = value.size(-1) // positions.size(-1)
         out += positions if streams == 1 else positions.repeat(1, 1, 1, streams)
     return out, weights
