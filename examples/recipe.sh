@@ -94,7 +94,9 @@ train_transformer() {
     local states=() prototypes stages=( # with several processes, stage 1 leaves the new layer out
         --prototype-stage1-epochs "$STAGE1_EPOCHS" --find-unused-parameters "${stage2[@]}"
     )
-    if [[ $SIZE == paper ]]; then # the authors': all states of the types that occur 50 times
+    # the authors': all states of the types that occur 50 times; here as many as 8 GiB hold, which
+    # takes a sample of WMT's (--prototype-memory)
+    if [[ $SIZE == paper ]]; then
         states=(--prototype-min-count 50 --prototype-sample-size 0)
     fi
     prototypes=(--arch "$3" "${plain[@]}" "${states[@]}")

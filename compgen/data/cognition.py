@@ -181,8 +181,8 @@ def main(argv: Sequence[str] | None = None) -> None:
         "--valid",
         choices=("valid", "cg20"),
         default="valid",
-        help="validation set: see above (valid, the default), or a random 20%% of CG-test's groups "
-        "of five, which CG-test keeps (cg20), as in the SQ-Transformer paper",
+        help="validation set: see above (valid, the default), or a random 20%% of CG-test, which "
+        "keeps it (cg20), as in the SQ-Transformer paper, but of whole groups of five",
     )
     parser.add_whole("--seed", SEED, "chooses cg20 (default: 1)", metavar="S")
     args = parser.parse_args(argv)

@@ -39,8 +39,8 @@ class PrototypeTable(nn.Module):
         vocabulary: number of types, with or without prototypes.
         dim: width of a prototype.
         fingerprint: a number that tells the vocabulary's dictionary from others.
-        dropout: dropout on the prototypes, drawn once for each type in a batch and shared by the
-            layers, as the dropout on an embedding is.
+        dropout: dropout on the prototypes, drawn once for each type in a batch, so that keys and
+            values are computed once for each (the authors' is likely drawn for each token).
 
     Attributes:
         vectors: ``(types with prototypes, k, dim)``; rows behind the count are zero.
@@ -173,7 +173,7 @@ class PrototypeAttention(nn.Module):
         self.dropout = FairseqDropout(dropout, module_name="PrototypeAttention")
         self.attention_dropout = FairseqDropout(attention_dropout, module_name="PrototypeAttention")
         for part in (self.query, self.key, self.value):
-            nn.init.xavier_uniform_(part.weight, gain=2**-0.5)  # as fairseq does
+            nn.init.xavier_uniform_(part.weight, gain=2**-0.5)  # as fairseq does, biases aside
         nn.init.xavier_uniform_(self.output.weight)
         if identity:
             nn.init.zeros_(self.output.weight)

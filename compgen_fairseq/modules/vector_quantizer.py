@@ -46,8 +46,9 @@ class VectorQuantizer(nn.Module):
 
     The codebook is a parameter plus an offset: gradients and weight decay move the parameter,
     the exponential moving average moves the offset. An optimizer that keeps a master copy of the
-    parameters (``--fp16``) therefore can't undo the moving average. Both stay in float32 when the
-    model is cast to half precision.
+    parameters (``--fp16``) therefore can't undo the moving average. (Weight decay shrinks the
+    parameter alone, in the authors' code also what the average has moved: about 1% of a code's norm
+    at the paper's size.) Both stay in float32 when the model is cast to half precision.
 
     Args:
         num_codes: number of codes K.

@@ -1,9 +1,7 @@
 """The speed comparison runs from its command line and reports every model."""
 
 import json
-import os
-import subprocess
-import sys
+import logging
 from pathlib import Path
 
 import pytest
@@ -20,21 +18,22 @@ def small(*flags: str) -> str:
     return " ".join(["--encoder-embed-dim 16", *parts, *flags])
 
 
-def test_reports_every_model_and_its_ratios_to_the_baseline(tiny_data, tmp_path):
+def test_reports_every_model_and_its_ratios_to_the_baseline(
+    tiny_data, tmp_path, monkeypatch, capsys
+):
+    monkeypatch.setattr(logging, "disable", lambda level: None)  # for good
     predictors = "--encoder-predictor-layers 1 --decoder-predictor-layers 1"
-    command = [
-        *(sys.executable, throughput.__file__, tiny_data),
+    arguments = [
+        str(tiny_data),
         *("--arch", f"theirs=transformer: {small('--decoder-embed-dim 16')}"),
         *("--arch", f"plain = sq_transformer: {small('--attention plain')}"),
         *("--arch", f"sal=sq_transformer_scan: {small(predictors)}"),
         *("--arch", f"again=sq_transformer_scan: {small(predictors)}"),
-        *("--baseline", "plain", "--json", tmp_path / "out.json", *QUICK),
+        *("--baseline", "plain", "--json", str(tmp_path / "out.json"), *QUICK),
     ]
-    path = os.pathsep.join(filter(None, [str(REPOSITORY), os.environ.get("PYTHONPATH")]))
-    environment = {**os.environ, "PYTHONPATH": path}
-    done = subprocess.run(command, env=environment, capture_output=True, text=True)
-    assert done.returncode == 0, done.stderr
-    rows = [line.strip("| ").split(" | ") for line in done.stdout.splitlines() if "|" in line]
+    assert not throughput.main(arguments)
+    lines = capsys.readouterr().out.splitlines()
+    rows = [line.strip("| ").split(" | ") for line in lines if "|" in line]
     assert [row[0] for row in rows] == ["model", "---", "theirs", "plain", "sal", "again"]
     assert [rows[0][i] for i in (3, 5, 7)] == 3 * ["x plain"]
     assert [rows[3][i] for i in (3, 5, 7)] == 3 * ["1.00"]

@@ -2,8 +2,7 @@
 
 import pytest
 import torch
-from fairseq.checkpoint_utils import load_checkpoint_to_cpu
-from fairseq_commands import status
+from fairseq_commands import load, status
 
 SIZES = {"layers": 1, "ffn-embed-dim": 16, "attention-heads": 2}
 SIDES = [f"--{side}-{k}={v}" for side in ("encoder", "decoder") for k, v in SIZES.items()]
@@ -26,7 +25,7 @@ ARCHITECTURES = {
 def averaging_keeps_what_is_equal(path):
     """The arithmetic of fairseq's average_checkpoints.py, which no package has: a sum of tensors,
     divided, if of integers without a rest; in between half precision becomes float."""
-    for name, value in load_checkpoint_to_cpu(path)["model"].items():
+    for name, value in load(path)["model"].items():
         total = value.clone()
         for _ in range(9):
             total += value

@@ -3,6 +3,7 @@
 import csv
 import json
 import re
+import shutil
 from collections import Counter
 
 import numpy as np
@@ -203,10 +204,7 @@ def test_batches_hold_every_pair_once_in_order_of_length(plain, tiny_data, part)
 def test_what_cannot_be_done_is_one_sentence(structural, plain, tiny_data, tmp_path):
     data, out, file = tiny_data, tmp_path / "out", tmp_path / "file"
     file.write_text("no checkpoint")
-    other = tmp_path / "other"
-    other.mkdir()
-    for path in tiny_data.iterdir():
-        (other / path.name).write_bytes(path.read_bytes())
+    other = shutil.copytree(tiny_data, tmp_path / "other")
     with (other / "dict.src.txt").open("a") as dictionary:
         dictionary.write("".join(f"more{i} 1\n" for i in range(8)))
     empty = tmp_path / "empty"

@@ -94,8 +94,8 @@ def test_the_plain_encoder_trains_and_validates(
     path = ["--path", tmp_path / "checkpoint_last.pt", "--batch-size", 8]
     path += ["--task", "cat_pretraining", "--valid-subset", "valid"]
     assert status("validate", data, *plugin, *path) == 0
-    checkpoint = str(tmp_path / "checkpoint_last.pt")
-    assert sememes.main([checkpoint, str(data), "the"]) == 1
+    said = refusal("compgen-sememes", tmp_path / "checkpoint_last.pt", data, "the")
+    assert "it is of --composition none" in said
 
 
 def test_the_recipe_of_an_ablation(data: Path, tmp_path: Path) -> None:

@@ -1,15 +1,14 @@
 """compgen-prototypes puts prototypes into a checkpoint and shows them."""
 
+import shutil
+
 import torch
 from fairseq import checkpoint_utils
+from fairseq_commands import load
 from in_process import refusal
 
 from compgen_cli.prototypes import main
 from compgen_fairseq.prototypes.checkpoint import make_room
-
-
-def load(path):
-    return checkpoint_utils.load_checkpoint_to_cpu(str(path))
 
 
 def test_a_plain_transformer_becomes_one_with_prototypes(plain, tiny_data, with_prototypes):
@@ -71,10 +70,7 @@ def test_show(with_prototypes, tiny_data, capsys):
 
 def test_what_cannot_be_done_is_one_sentence(plain, tiny_data, with_prototypes, tmp_path):
     data = tiny_data
-    other = tmp_path / "data-bin"
-    other.mkdir()
-    for path in tiny_data.iterdir():
-        (other / path.name).write_bytes(path.read_bytes())
+    other = shutil.copytree(tiny_data, tmp_path / "data-bin")
     words = (tiny_data / "dict.src.txt").read_text().splitlines()
     (other / "dict.src.txt").write_text("\n".join([*words[1:], words[0]]) + "\n")
     new = ["-o", tmp_path / "new.pt", "--cpu"]

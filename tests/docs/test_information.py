@@ -1,15 +1,9 @@
 """docs/notes/information.py on cases computed by hand."""
 
-import importlib.util
 import math
-from pathlib import Path
 
+import information
 import pytest
-
-FILE = Path(__file__).parents[2] / "docs" / "notes" / "information.py"
-SPEC = importlib.util.spec_from_file_location("information", FILE)
-information = importlib.util.module_from_spec(SPEC)
-SPEC.loader.exec_module(information)
 
 
 @pytest.fixture

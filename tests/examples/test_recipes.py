@@ -122,6 +122,7 @@ def test_two_processes(tmp_path, run):
     assert (save / "checkpoint_last.pt").exists()
 
 
+@pytest.mark.long
 def test_fifty_updates_of_the_wmt_recipe_on_multi30k(public, tmp_path):
     public("multi30k")
     data, save = tmp_path / "data", tmp_path / "srl.1"
@@ -164,7 +165,10 @@ def test_no_number_of_the_environment_is_executed_or_out_of_range(name, tmp_path
     mark = tmp_path / "executed"
     variables = ("UPDATES", "SEED", "EPOCHS", "BATCH", "STAGE1_EPOCHS", "BEAM")
     values = (f"a[$(touch {mark})]", "-5", "abc", "1.5", "010", 30 * "9")
-    pairs = {*zip(variables, values, strict=True), *(("UPDATES", v) for v in values), ("BEAM", "0")}
+    pairs = [("UPDATES", values[0])]
+    if name == "cogs/train.sh":  # they share what looks at them
+        pairs = [*zip(variables, values, strict=True), *(("UPDATES", v) for v in values[1:])]
+        pairs.append(("BEAM", "0"))
     for variable, bad in pairs:
         out = script(name, tmp_path, tmp_path / "x", status=2, **{variable: bad})
         assert f"{variable}='{bad}' is no whole number from" in out and out.count("\n") == 1

@@ -1,15 +1,10 @@
 """What the recipes say while they train and decode."""
 
-import importlib.util
 import subprocess
 import sys
-from pathlib import Path
+import threading
 
-SCRIPT = Path(__file__).resolve().parents[2] / "examples" / "time_left.py"
-SPEC = importlib.util.spec_from_file_location("time_left", SCRIPT)
-assert SPEC is not None and SPEC.loader is not None
-time_left = importlib.util.module_from_spec(SPEC)
-SPEC.loader.exec_module(time_left)
+import time_left
 
 
 def line(updates: int) -> str:
@@ -90,9 +85,22 @@ def test_decoding_says_how_far_it_is():
 
 
 def test_as_a_pipe():
-    """Bytes pass unchanged, also those that are not UTF-8; silence is noticed."""
+    """Bytes pass unchanged, also those that are not UTF-8."""
     text = b"S-0\tna\xefve \xe2\x80\xa8x\nH-0\t-1\tx\n"
-    command = [sys.executable, str(SCRIPT), "decoding", "1"]
+    command = [sys.executable, time_left.__file__, "decoding", "1"]
     done = subprocess.run(command, input=text, capture_output=True, check=True)
     assert done.stdout == text and done.stderr == b"decoding 1 sentences\n"
-    assert list(time_left.heard(iter(["a\n", "b\n"]), 60)) == ["a\n", "b\n"]
+
+
+def test_silence_is_noticed():
+    noticed = threading.Event()
+
+    def lines():
+        yield "a\n"
+        noticed.wait(60)
+        yield "b\n"
+
+    heard = time_left.heard(lines(), 0.01)
+    assert next(heard) == "a\n" and next(heard) is None
+    noticed.set()
+    assert [line for line in heard if line] == ["b\n"]

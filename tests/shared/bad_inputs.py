@@ -17,19 +17,17 @@ class Case(NamedTuple):
         command: ``compgen-score``.
         words: what follows it.
         names: what the last line must hold.
-        stdin: what it reads on standard input.
     """
 
     command: str
     words: tuple[str, ...]
     names: tuple[str, ...]
-    stdin: bytes = b""
 
 
-def case(line: str, *names: str, stdin: bytes = b"") -> Case:
+def case(line: str, *names: str) -> Case:
     """A case of a command line without blanks in its words."""
     command, *words = line.split()
-    return Case(command, tuple(words), names, stdin)
+    return Case(command, tuple(words), names)
 
 
 #: fairseq-train on the small data; later flags win.

@@ -26,14 +26,14 @@ class Outcome:
         return (self.err.strip().splitlines() or [""])[-1]
 
 
-def call(command: str, words: Sequence[str], stdin: bytes = b"") -> Outcome:
+def call(command: str, words: Sequence[str]) -> Outcome:
     """Run ``fairseq-train``, ``compgen-score`` and the like in this process.
 
     What ends a command is told as in a process of its own: by the hook that the plugin sets for
     fairseq's commands. Exceptions that the process would show a traceback of end in one here.
     """
     module = command.replace("fairseq-", "fairseq_cli.").replace("compgen-", "compgen_cli.")
-    with _streams(command, words, stdin) as (out, err):
+    with _streams(command, words) as (out, err):
         try:
             program = importlib.import_module(module)
             ours = command.startswith("compgen-")
@@ -65,14 +65,12 @@ def refusal(command: str, *words: object, bars: bool = False) -> str:
 
 
 @contextlib.contextmanager
-def _streams(
-    command: str, words: Sequence[str], stdin: bytes
-) -> Iterator[tuple[io.StringIO, io.StringIO]]:
+def _streams(command: str, words: Sequence[str]) -> Iterator[tuple[io.StringIO, io.StringIO]]:
     """A process's arguments and streams, and everything as it was behind them."""
     before = sys.argv, sys.stdin, sys.excepthook, os.environ.copy()
     out, err = io.StringIO(), io.StringIO()
     sys.argv = [f"/usr/bin/{command}", *words]
-    sys.stdin = io.TextIOWrapper(io.BytesIO(stdin), encoding="utf-8")
+    sys.stdin = io.StringIO()
     sys.excepthook = sys.__excepthook__
     try:
         with contextlib.redirect_stdout(out), contextlib.redirect_stderr(err):
