@@ -27,6 +27,12 @@ def build(arch: str = "cat_transformer", **options):
     return build_model(arch, **{**SIZES, "codes": 9, **options})
 
 
+def test_the_detached_query_reaches_the_layers():
+    for detached in (True, False):
+        layers = build(detach_query=detached).encoder.layers
+        assert all(layer.composition.detach_query == detached for layer in layers)
+
+
 @pytest.mark.parametrize("representation", REPRESENTATIONS)
 def test_a_sentence_does_not_depend_on_its_batch(representation):
     model = build(representation=representation).eval()

@@ -102,6 +102,21 @@ def test_sharing_embeddings():
         build(share_all_embeddings=True)
 
 
+def test_options_reach_the_modules():
+    assert build(posterior="cosine").encoder.stack.quantizer.similarity == "cosine"
+    assert build().encoder.stack.quantizer.similarity == "distance"
+    for left_pad in (True, False):
+        task = SimpleNamespace(**vars(TASK), cfg=SimpleNamespace(left_pad_target=left_pad))
+        assert build(task=task).decoder.left_pad == left_pad
+
+
+def test_a_checkpoint_from_before_the_gates_is_refused():
+    model = build()
+    state = {**model.state_dict(), "encoder.stack.predictor.mask_code": torch.zeros(1)}
+    with pytest.raises(ValueError, match="train it again"):
+        model.load_state_dict(state)
+
+
 @pytest.mark.parametrize("flags", [[], ["--share-decoder-input-output-embed"]])
 def test_the_flag_that_ties_embeddings_does_not_untie_them(flags):
     parser = options.get_training_parser()
