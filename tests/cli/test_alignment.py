@@ -3,22 +3,16 @@
 import pytest
 import torch
 from fairseq_commands import load, status
+from small_models import MODELS, SIZES
 
-SIZES = {"layers": 1, "ffn-embed-dim": 16, "attention-heads": 2}
-SIDES = [f"--{side}-{k}={v}" for side in ("encoder", "decoder") for k, v in SIZES.items()]
-SIDES += ["--encoder-embed-dim=16"]
-SQ = [*SIDES, "--encoder-predictor-layers=1", "--decoder-predictor-layers=1"]
+PROTOTYPES = ["--arch", "proto_transformer", *SIZES, "--decoder-embed-dim", 16]
 ARCHITECTURES = {
-    "sal": ["--arch", "sq_transformer_scan", *SQ],
-    "srl": ["--arch", "sq_transformer_cogs", *SQ],
-    "plain": ["--arch", "sq_transformer_scan", "--attention", "plain", *SQ],
-    "proto": ["--arch", "proto_transformer", *SIDES, "--prototypes", "random"],
+    **{name: MODELS[name] for name in ("sal", "srl", "plain", "cat", "syntactic")},
+    "proto": [*PROTOTYPES, "--prototypes", "random"],
     "proto-target": [
-        *("--arch", "proto_transformer", *SIDES, "--prototypes", "target-side"),
+        *(*PROTOTYPES, "--prototypes", "target-side"),
         *("--prototype-stage1-epochs", 1, "--prototype-min-count", 5),
     ],
-    "cat": ["--arch", "cat_transformer_scan", *SIDES, "--codes", 12],
-    "syntactic": ["--arch", "syntactic_attention_scan", "--encoder-embed-dim=16"],
 }
 
 
@@ -38,13 +32,10 @@ def averaging_keeps_what_is_equal(path):
 
 @pytest.mark.parametrize("name", ARCHITECTURES)
 def test_alignment(name, tiny_data, plugin, tmp_path):
-    model = ARCHITECTURES[name]
-    if "embed-dim=16" in str(model) and name.startswith(("proto", "cat")):
-        model = [*model, "--decoder-embed-dim=16"]
     task = ["--task", "compgen_translation", "--optimizer", "adam", "--lr", 0.01]
     training = ["--max-update", 12, "--batch-size", 60, "--disable-validation"]
     saved = [*training, "--save-dir", tmp_path, "--no-epoch-checkpoints", "--num-workers", 0]
-    assert status("train", tiny_data, *plugin, *task, *model, *saved) == 0
+    assert status("train", tiny_data, *plugin, *task, *ARCHITECTURES[name], *saved) == 0
     averaging_keeps_what_is_equal(tmp_path / "checkpoint_last.pt")
     test = (tiny_data.parent / "test.src").read_text().splitlines()
     for kind in ("hard", "soft"):

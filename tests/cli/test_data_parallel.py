@@ -4,6 +4,7 @@ import pytest
 import torch
 from fairseq_commands import every_worker_saves, load, start_workers, statuses
 from logs import figures
+from small_models import PREDICTORS, SIZES
 
 TERMS = [
     f"{term}_{side}"
@@ -19,11 +20,9 @@ TERMS = [
 def train(tiny_data, plugin, tmp_path):
     """Train with some flags on one or two workers; the model of each, and what each logged."""
     user_dir = every_worker_saves(tmp_path)
-    sizes = {"layers": 1, "ffn-embed-dim": 16, "attention-heads": 2, "predictor-layers": 1}
     common = [
         *(tiny_data, *plugin, "--user-dir", user_dir, "--task", "compgen_translation"),
-        *(f"--{side}-{k}={v}" for side in ("encoder", "decoder") for k, v in sizes.items()),
-        *("--encoder-embed-dim", 16, "--criterion", "structural_cross_entropy"),
+        *(*SIZES, *PREDICTORS, "--criterion", "structural_cross_entropy"),
         *("--num-workers", 0, "--seed", 5, "--required-batch-size-multiple", 1),
         *("--max-update", 20, "--disable-validation", "--no-epoch-checkpoints"),
     ]

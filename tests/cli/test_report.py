@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 from in_process import refusal
+from small_models import MODELS
 
 from compgen_cli import compare, report, score
 
@@ -43,15 +44,12 @@ def runs(tiny_model, tiny_log, tmp_path, capsys) -> list[str]:
 def other_model(tmp_path_factory, tiny_data, plugin, tiny_training, run) -> tuple[Path, Path]:
     """SQ-Transformer on the tiny data: the folder of its training, and the log of its test set."""
     folder = tmp_path_factory.mktemp("other")
-    sizes = {"layers": 1, "ffn-embed-dim": 32, "attention-heads": 2, "predictor-layers": 1}
     log = run(
         "fairseq_cli.train",
         *(tiny_data, *plugin, *tiny_training, "--task", "compgen_translation"),
         *("--train-batches", "mixed", "--eval-bleu", "--eval-exact-match"),
         *("--eval-exact-match-args", '{"beam": 5}', "--best-checkpoint-metric", "exact_match"),
-        *("--maximize-best-checkpoint-metric", "--arch", "sq_transformer_scan"),
-        *(f"--{side}-{k}={v}" for side in ("encoder", "decoder") for k, v in sizes.items()),
-        *("--encoder-embed-dim", 16, "--dropout", 0.1, "--criterion", "structural_cross_entropy"),
+        *("--maximize-best-checkpoint-metric", *MODELS["sal"], "--dropout", 0.1),
         *("--label-smoothing", 0, "--max-epoch", 2, "--save-dir", folder, "--log-interval", 5),
     )
     checkpoint = folder / "checkpoint_last.pt"

@@ -8,15 +8,12 @@ import pytest
 import sentence_files
 import torch
 from fairseq_commands import different, load, start_workers, status, statuses
+from small_models import PREDICTORS, SIZES
 
 from compgen.data import pretraining
 
-SIZES = {"layers": 1, "ffn-embed-dim": 16, "attention-heads": 2}
-SIDES = [f"--{side}-{k}={v}" for side in ("encoder", "decoder") for k, v in SIZES.items()]
-STACKS = ["--encoder-embed-dim", 16, *SIDES]
-SQ = [*STACKS, "--encoder-predictor-layers", 1, "--decoder-predictor-layers", 1]
-SQ += ["--criterion", "structural_cross_entropy"]
-PROTOTYPES = ["--arch", "proto_transformer", *STACKS, "--decoder-embed-dim", 16]
+SQ = [*SIZES, *PREDICTORS, "--criterion", "structural_cross_entropy"]
+PROTOTYPES = ["--arch", "proto_transformer", *SIZES, "--decoder-embed-dim", 16]
 PROTOTYPES += ["--prototypes-per-token", 2, "--prototype-min-count", 5, "--weight-decay", 0.1]
 STAGE_1 = ["--prototype-stage1-epochs", 1]
 TRANSLATORS = {
@@ -29,7 +26,7 @@ TRANSLATORS = {
         *("--encoder-hidden-size", 24, "--criterion", "cross_entropy"),
     ],
     "cat-transformer": [
-        *("--arch", "cat_transformer_scan", *STACKS, "--encoder-layers", 2, "--codes", 12),
+        *("--arch", "cat_transformer_scan", *SIZES, "--encoder-layers", 2, "--codes", 12),
         *("--criterion", "composition_cross_entropy"),
     ],
     "one-pass": [*PROTOTYPES, *STAGE_1],

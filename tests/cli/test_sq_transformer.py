@@ -5,6 +5,7 @@ import shutil
 from math import isfinite
 
 import pytest
+import small_models
 import torch
 from fairseq_commands import fits, load, status, with_autocast
 from logs import logged
@@ -12,11 +13,7 @@ from logs import logged
 from compgen.scoring import generate_log
 from compgen_fairseq.models.sq_transformer import SQTransformerModel
 
-SIDES = {"layers": 1, "ffn-embed-dim": 32, "attention-heads": 2, "predictor-layers": 1}
-SIZES = [
-    "--encoder-embed-dim=16",
-    *(f"--{side}-{k}={v}" for side in ("encoder", "decoder") for k, v in SIDES.items()),
-]
+SIZES = [*small_models.SIZES, *small_models.PREDICTORS]
 STRUCTURAL = "--task compgen_translation --criterion structural_cross_entropy".split()
 WARNING = "this criterion trains none of the structural terms of sq_transformer"
 

@@ -3,6 +3,7 @@
 import re
 
 import pytest
+from small_models import MODELS
 
 from compgen_fairseq.criterions.structural_terms import RECIPES
 
@@ -14,13 +15,10 @@ def training(tmp_path_factory, tiny_data, plugin, run):
     """A short training: the folder of its event files, and what it printed."""
     pytest.importorskip("tensorboard", reason="tensorboard is not installed")
     folder = tmp_path_factory.mktemp("tensorboard")
-    sizes = {"layers": 1, "ffn-embed-dim": 16, "attention-heads": 2, "predictor-layers": 1}
     log = run(
         "fairseq_cli.train",
-        *(tiny_data, *plugin, "--task", "compgen_translation", "--criterion"),
-        *("structural_cross_entropy", "--arch", "sq_transformer_scan", "--attention", "srl"),
-        *(f"--{side}-{k}={v}" for side in ("encoder", "decoder") for k, v in sizes.items()),
-        *("--encoder-embed-dim", 16, *(f"--{side}-codes={n}" for side, n in CODES.items())),
+        *(tiny_data, *plugin, "--task", "compgen_translation", *MODELS["srl"]),
+        *(f"--{side}-codes={n}" for side, n in CODES.items()),
         *("--optimizer", "adam", "--lr", 0.01, "--max-tokens", 200, "--max-update", 20),
         *("--log-interval", 5, "--log-format", "simple", "--no-save"),
         *("--tensorboard-logdir", folder),
