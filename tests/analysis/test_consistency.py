@@ -1,7 +1,12 @@
 """Which source token each step is aligned to."""
 
-import torch
+from types import SimpleNamespace
 
+import pytest
+import torch
+from fairseq.data import Dictionary
+
+from compgen_fairseq.analysis import consistency
 from compgen_fairseq.analysis.consistency import align
 
 PAD, EOS = 1, 2
@@ -12,6 +17,18 @@ def test_the_most_attended_word_is_taken():
     sources = torch.tensor([[7, 8, 9, EOS]])
     assert align(weights, sources, (EOS,)).tolist() == [[9, 7]]
     assert align(weights, sources, ()).tolist() == [[EOS, 7]]
+
+
+def test_the_default_words_are_frequent_ones_of_meaning():
+    words = Dictionary()
+    for word in ("the", "dog", "xx@@", "12", "cat"):
+        words.add_symbol(word)
+    data = [{"target": torch.tensor([words.index(w) for w in "the dog xx@@ 12".split()])}]
+    data += 2 * [{"target": torch.tensor([words.index("cat"), words.eos()])}]
+    args = SimpleNamespace(words=None, top=5, subset="test")
+    assert [words[i] for i in consistency._words(args, words, data)] == ["cat", "dog"]
+    with pytest.raises(ValueError, match="the subset test has no words with letters"):
+        consistency._words(args, words, [{"target": torch.tensor([words.index("12")])}])
 
 
 def test_padding_on_the_left_and_keys_that_are_no_words_are_left_out():

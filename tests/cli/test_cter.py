@@ -203,6 +203,13 @@ def test_input_that_cannot_be_scored(name, old, new, message, files, capsys):
     assert not verdicts.exists()
 
 
+def test_cognitions_lexicon_is_checked_with_its_compounds(files, capsys):
+    _, log, _ = files
+    assert cter.main([*log[2:], "--check"]) == 0
+    said = capsys.readouterr().out
+    assert said == "6 atoms, 2 compounds in 10 lines: nothing is wrong with them\n"
+
+
 def test_flags_that_do_not_fit(files, capsys):
     folder, log, aligned = files
     both = "say --log LOG, or --source FILE and --hypothesis FILE"

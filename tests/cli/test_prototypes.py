@@ -1,5 +1,6 @@
 """compgen-prototypes puts prototypes into a checkpoint and shows them."""
 
+import json
 import shutil
 
 import torch
@@ -66,6 +67,16 @@ def test_show(with_prototypes, tiny_data, capsys):
     assert head == ["side", "type", "prototypes", "mean_distance"]
     assert {row[1] for row in rows} == {"wif", "dax", "lug", "zup", "blick", "kiki"}
     assert all(row[0] == "source" and row[2] == "2" and float(row[3]) > 0 for row in rows)
+    assert main(["show", str(with_prototypes), str(tiny_data), "--json"]) == 0
+    printed = json.loads(capsys.readouterr().out)
+    assert [[str(value) for value in row.values()] for row in printed] == rows
+
+
+def test_a_file_is_replaced_by_force_alone(plain, tiny_data, tmp_path):
+    (old := tmp_path / "old.pt").write_text("old")
+    command = ["extract", plain, tiny_data, "-o", old, "--cpu", "--prototype-min-count", 5]
+    assert main([*map(str, command), "--force"]) == 0
+    assert len(load(old)["model"]["encoder.prototypes.counts"])
 
 
 def test_what_cannot_be_done_is_one_sentence(plain, tiny_data, with_prototypes, tmp_path):
