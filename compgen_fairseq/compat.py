@@ -301,9 +301,10 @@ def read_flags(
     args = parsed[0] if isinstance(parsed, tuple) else parsed
     if hasattr(args, "tpu") and (fairseq_utils.xm is None or torch.cuda.is_available()):
         args.tpu = False
-    if getattr(args, "cpu", False) and getattr(args, "distributed_init_method", None) is None:
-        args.distributed_world_size = 1
     flags.check(args)
+    several = getattr(args, "distributed_world_size", 1) > 1
+    if several and args.cpu and args.distributed_init_method is None:
+        args.distributed_world_size = 1
     return parsed
 
 
