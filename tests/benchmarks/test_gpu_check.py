@@ -1,22 +1,22 @@
-"""The check of an installation, on a machine without a GPU."""
+"""The check of an installation, on a machine with or without a GPU."""
 
 import json
+import subprocess
 import sys
+from pathlib import Path
 
-import gpu_check
 import pytest
 import torch
 
+SCRIPT = Path(__file__).resolve().parents[2] / "benchmarks" / "gpu_check.py"
 
-@pytest.mark.parametrize("passes", [True, False])
-def test_without_a_gpu_it_checks_what_it_can(passes, tmp_path, monkeypatch, capsys):
-    commands = []
-    monkeypatch.setattr(gpu_check, "step", lambda *step: commands.append(step[2]) or (passes, 1.0))
-    monkeypatch.setattr(torch.cuda, "is_available", lambda: False)
-    monkeypatch.setattr(sys, "argv", ["gpu_check.py", str(tmp_path / "out")])
-    assert gpu_check.main() == (0 if passes else 1)
-    said, verdict = capsys.readouterr(), "passed" if passes else "FAILED"
-    assert "PyTorch sees no GPU here" in said.err and said.out.count(f"| {verdict} |") == 2
+
+@pytest.mark.skipif(torch.cuda.is_available(), reason="make gpu-check takes 20 minutes with a GPU")
+def test_without_a_gpu_it_checks_what_it_can(tmp_path):
+    done = subprocess.run(
+        [sys.executable, SCRIPT, tmp_path / "out"], capture_output=True, text=True, check=True
+    )
+    assert "PyTorch sees no GPU here" in done.stderr
+    assert done.stdout.count("| passed |") == 2
     found = json.loads((tmp_path / "out" / "gpu-check.json").read_text())
-    assert found["device"] == "no GPU" and [row[1] for row in found["checks"]] == [verdict] * 2
-    assert (gpu_check.ROOT / commands[1][-1]).is_file()
+    assert found["device"] == "no GPU" and [row[1] for row in found["checks"]] == ["passed"] * 2

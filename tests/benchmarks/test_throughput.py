@@ -2,12 +2,10 @@
 
 import json
 import logging
-from pathlib import Path
 
 import pytest
 import throughput
 
-REPOSITORY = Path(__file__).resolve().parents[2]
 QUICK = "--max-tokens 100 --sentences 4 --batches 2 --rounds 2 --beam 2 --threads 1 --cpu".split()
 
 

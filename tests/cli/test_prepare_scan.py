@@ -6,7 +6,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from prepare_scripts import contents, read_back, runner
+from prepare_scripts import contents, read_back, refused, runner
 
 run = runner("scan")
 
@@ -63,6 +63,18 @@ def test_same_settings_again_do_nothing(prepared: Path) -> None:
     assert result.returncode == 0
     assert "already prepared" in result.stdout
     assert {path: path.stat().st_mtime_ns for path in prepared.rglob("*")} == before
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "message"),
+    [
+        (("jumps",), 2, "invalid choice: 'jumps'"),
+        (("jump_num1", "--from", "/nowhere"), 1, "is missing: set COMPGEN_DATA"),
+    ],
+)
+def test_errors(arguments: tuple[str, ...], code: int, message: str, tmp_path: Path) -> None:
+    assert refused(run(arguments[0], tmp_path / "scan", *arguments[1:]), message, code)
+    assert list(tmp_path.iterdir()) == []
 
 
 def test_wrong_python(tmp_path: Path) -> None:

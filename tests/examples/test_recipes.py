@@ -122,7 +122,6 @@ def test_two_processes(tmp_path, run):
     assert (save / "checkpoint_last.pt").exists()
 
 
-@pytest.mark.long
 def test_fifty_updates_of_the_wmt_recipe_on_multi30k(public, tmp_path):
     public("multi30k")
     data, save = tmp_path / "data", tmp_path / "srl.1"

@@ -7,11 +7,14 @@ from compgen.reporting.verdicts import pack, parts, unpack
 
 @pytest.mark.parametrize(
     ("values", "per"),
-    [([0.0, 1.0, 1.0], 1), ([0.2, 1.0], 5), ([1 / 4, 1 / 6], 12), ([0.0, 0.0], 1)],
+    [
+        *(([0.0, 1.0, 1.0], 1), ([0.2, 1.0], 5), ([1 / 4, 1 / 6], 12), ([0.0, 0.0], 1)),
+        *(([i % (per + 1) / per for i in range(77)], per) for per in (1, 4, 5)),
+    ],
 )
 def test_values_come_back(values, per):
     assert parts(values) == per
-    assert unpack(pack(values, per), per) == pytest.approx(values)
+    assert unpack(pack(values, per), per) == values
     with pytest.raises(ValueError):
         unpack("eNo=", per)
 
