@@ -52,9 +52,6 @@ def write_files(*files: tuple[Path | str | None, str | Iterable[str]]) -> None:
 def write_json(path: Path, data: Any) -> Path:
     """Write JSON in UTF-8; numbers that are not finite are refused.
 
-    Returns:
-        the path.
-
     Raises:
         ValueError: if it cannot be written.
     """
@@ -64,9 +61,6 @@ def write_json(path: Path, data: Any) -> Path:
 
 def write_csv(path: Path, rows: Sequence[Mapping[str, Any]]) -> Path:
     """Write rows that have the same columns, with a line of their names; None is left empty.
-
-    Returns:
-        the path.
 
     Raises:
         ValueError: if it cannot be written.
@@ -80,9 +74,6 @@ def write_csv(path: Path, rows: Sequence[Mapping[str, Any]]) -> Path:
 
 def write_bytes(path: Path, data: bytes) -> Path:
     """Write a file under another name and rename it; its folder is made where there is none.
-
-    Returns:
-        the path.
 
     Raises:
         ValueError: if it cannot be written.

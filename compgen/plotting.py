@@ -50,12 +50,7 @@ def _matplotlib() -> Any:
 
 
 def new(width: float = 6.4, height: float = 4.8) -> Any:
-    """An empty ``matplotlib.figure.Figure`` whose parts are laid out without overlaps.
-
-    Args:
-        width: in inches.
-        height: in inches.
-    """
+    """An empty ``matplotlib.figure.Figure``, in inches, with parts laid out without overlaps."""
     _matplotlib()
     from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.figure import Figure
@@ -69,9 +64,6 @@ def save(figure: Any, folder: Path, name: str) -> list[Path]:
     """Write a figure as ``name.png`` and ``name.pdf``; the same figure gives the same bytes.
 
     The PNG carries the figure's title as its description, which is the caption in a report.
-
-    Returns:
-        the two files.
 
     Raises:
         ValueError: if one cannot be written.

@@ -271,11 +271,7 @@ def learn_sentencepiece(texts: Sequence[Path], size: int, model: Path) -> None:
 
 
 class Bpe:
-    """A line in BPE subwords, with ``@@`` after all but the last of a word.
-
-    Args:
-        codes: subword-nmt's codes.
-    """
+    """A line in BPE subwords, with ``@@`` after all but the last of a word."""
 
     def __init__(self, codes: Path) -> None:
         with open(codes, encoding="utf-8") as file:
@@ -288,11 +284,7 @@ class Bpe:
 
 
 class SentencePiece:
-    """A line in SentencePiece's pieces, with ``▁`` before each word.
-
-    Args:
-        model: SentencePiece's model.
-    """
+    """A line in SentencePiece's pieces, with ``▁`` before each word."""
 
     def __init__(self, model: Path) -> None:
         self._processor = sentencepiece.SentencePieceProcessor(model_file=str(model))

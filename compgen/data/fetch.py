@@ -31,9 +31,6 @@ def fetch(url: str, sha256: str, path: Path) -> Path:
         sha256: the SHA-256 checksum of the file, 64 hexadecimal digits.
         path: where it shall be; missing folders are made.
 
-    Returns:
-        ``path``.
-
     Raises:
         ValueError: if the server does not give the file, the connection breaks again and again,
             or the file, downloaded or already there, has another checksum.

@@ -241,11 +241,7 @@ def find_faults(
 
 
 class Rules:
-    """How compounds are read and lines judged: here the published rules.
-
-    Args:
-        lexicon: CoGnition's.
-    """
+    """How compounds are read and lines judged: here the published rules of CoGnition's lexicon."""
 
     name = "published"
     groupings: tuple[str, ...] = ("type", "compound_length", "context_length", "modifier")

@@ -34,9 +34,6 @@ def draw(sentences: Sequence[Sentence], title: str) -> Any:
 
     A row is a layer and a column a head; in a map a row is a query. Where two sentences' weights
     differ by more than :data:`DIFFERENCE`, the cell is outlined in both.
-
-    Returns:
-        the figure.
     """
     layers, heads, queries, keys = sentences[0].weights.shape
     panel = np.maximum(np.array([keys, queries]) * TOKEN, 0.8)

@@ -5,6 +5,8 @@ from typing import Any
 
 import numpy as np
 
+RINGS = 4  # of places that are tried
+
 
 def plane(figure: Any) -> Any:
     """Axes whose numbers mean nothing, as those of t-SNE: only a frame."""
@@ -14,9 +16,7 @@ def plane(figure: Any) -> Any:
     return axes
 
 
-def place_labels(
-    axes: Any, points: np.ndarray, labels: Sequence[str], size: float = 7, reach: int = 4
-) -> int:
+def place_labels(axes: Any, points: np.ndarray, labels: Sequence[str], size: float = 7) -> int:
     """Write labels beside points so that no two overlap and few cover a point.
 
     Each label takes the first free one of eight places around its point, then of eight further
@@ -28,7 +28,6 @@ def place_labels(
         points: ``(n, 2)``, in data coordinates.
         labels: of the first ``len(labels)`` points, the most important first.
         size: of the letters, in points.
-        reach: how many rings of places are tried.
 
     Returns:
         how many labels were left out.
@@ -47,7 +46,7 @@ def place_labels(
         text = axes.annotate(label, (0, 0), fontsize=size, annotation_clip=False)
         extent = text.get_window_extent(renderer)
         text.remove()
-        found = _free(place, (extent.width, extent.height), radius, reach, taken, dots, frame)
+        found = _free(place, (extent.width, extent.height), radius, taken, dots, frame)
         if found is None:
             left_out += 1
             continue
@@ -71,7 +70,6 @@ def _free(
     place: np.ndarray,
     extent: tuple[float, float],
     radius: float,
-    reach: int,
     taken: np.ndarray,
     dots: np.ndarray,
     frame: Any,
@@ -79,7 +77,7 @@ def _free(
     """The first place for a label in pixels ``(x0, y0, x1, y1)``, and in which ring it is."""
     width, height = extent
     covering = None
-    for ring in range(reach):
+    for ring in range(RINGS):
         away = radius * (1 + 3 * ring)
         for right, up in ((1, 0), (-1, 0), (0, 1), (0, -1), (1, 1), (-1, 1), (1, -1), (-1, -1)):
             x = place[0] + right * away - width * (1 - right) / 2

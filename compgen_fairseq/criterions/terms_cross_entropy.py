@@ -118,10 +118,6 @@ class TermsCrossEntropyCriterion(LabelSmoothedCrossEntropyCriterion):
 
     Each term is logged under its own name, unweighted. With ``--update-freq`` above 1 the means
     are taken over each mini-batch.
-
-    Args:
-        cfg: the options.
-        task: the task.
     """
 
     def __init__(self, cfg: LabelSmoothedCrossEntropyCriterionConfig, task: Any):

@@ -155,12 +155,7 @@ class CATEncoder(TransformerEncoderBase):
 
 @register_model("cat", dataclass=CATConfig)
 class CATModel(BaseFairseqModel):
-    """A CAT or BERT encoder, BERT's two pre-training heads, and heads for classification.
-
-    Args:
-        cfg: the options.
-        encoder: the encoder.
-    """
+    """A CAT or BERT encoder, BERT's two pre-training heads, and heads for classification."""
 
     def __init__(self, cfg: CATConfig, encoder: CATEncoder):
         super().__init__()

@@ -15,10 +15,6 @@ class FusedAdam(FairseqAdam):
     fairseq's Adam takes a pass over the memory of all parameters for each of its eight operations;
     here it is one, and the epsilon is Kingma and Ba's (2015, algorithm 1), after the correction of
     the bias. Weight decay is decoupled, as fairseq's.
-
-    Args:
-        cfg: the options.
-        params: the parameters.
     """
 
     supports_flat_params = True  # of --fp16: each number has a step of its own

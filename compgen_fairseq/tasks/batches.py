@@ -9,9 +9,6 @@ class MixedLengthsDataset(BaseWrapperDataset):
 
     Sorted by length, sentences of one template lie side by side, and a batch says little about the
     others.  ``--max-tokens`` counts padding, so mixed batches hold about half as many sentences.
-
-    Args:
-        dataset: the parallel corpus to wrap.
     """
 
     def ordered_indices(self) -> np.ndarray:

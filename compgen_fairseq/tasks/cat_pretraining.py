@@ -48,11 +48,6 @@ class CATPretrainingTask(FairseqTask):
         annotations: which sememes a word may have.
         sememes: their names; a sememe's index is its code in the last layer.
         word_sememes: finds the annotated words.
-
-    Args:
-        cfg: the options.
-        dictionary: the subwords, with ``<mask>``.
-        annotations: the sememes of words.
     """
 
     cfg: CATPretrainingTaskConfig

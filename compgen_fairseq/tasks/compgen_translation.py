@@ -75,11 +75,6 @@ class CompgenTranslationConfig(prototype_hook.PrototypeTaskConfig, TranslationCo
 class CompgenTranslationTask(prototype_hook.PrototypeStages, TranslationTask):
     """Translate from a source to a target language or formalism.
 
-    Args:
-        cfg: the options of the task.
-        src_dict: dictionary of the source side.
-        tgt_dict: dictionary of the target side.
-
     Raises:
         ValueError: if ``--eval-exact-match-args`` or ``--eval-cter-args`` makes no sense.
     """

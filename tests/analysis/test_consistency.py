@@ -4,7 +4,7 @@ from types import SimpleNamespace
 
 import pytest
 import torch
-from fairseq.data import Dictionary
+from random_batches import dictionary_of
 
 from compgen_fairseq.analysis import consistency
 from compgen_fairseq.analysis.consistency import align
@@ -20,9 +20,7 @@ def test_the_most_attended_word_is_taken():
 
 
 def test_the_default_words_are_frequent_ones_of_meaning():
-    words = Dictionary()
-    for word in ("the", "dog", "xx@@", "12", "cat"):
-        words.add_symbol(word)
+    words = dictionary_of("the", "dog", "xx@@", "12", "cat")
     data = [{"target": torch.tensor([words.index(w) for w in "the dog xx@@ 12".split()])}]
     data += 2 * [{"target": torch.tensor([words.index("cat"), words.eos()])}]
     args = SimpleNamespace(words=None, top=5, subset="test")

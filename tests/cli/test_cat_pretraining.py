@@ -1,6 +1,5 @@
 """fairseq-train pre-trains CAT on a part of the Wikipedia sample; compgen-sememes reads it."""
 
-import hashlib
 import json
 from collections.abc import Callable
 from pathlib import Path
@@ -17,7 +16,7 @@ from fairseq_commands import (
 )
 from in_process import refusal
 from logs import logged
-from prepare_scripts import runner
+from prepare_scripts import publish, runner
 from recipes import script
 
 from compgen_cli import sememes
@@ -27,18 +26,12 @@ from compgen_cli import sememes
 def data(public: Callable[[str], Path], tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The first 150 words of eight articles, with the published annotations."""
     source, folder = public("hownet"), tmp_path_factory.mktemp("pretraining")
-    part = folder / "hownet"
-    part.mkdir()
-    sums = []
-    for name in ("hownet.txt", "en2zh_dict.txt", "sememe_1400_EnZh.txt", "corpus.en"):
-        text = (source / name).read_text()
-        if name == "corpus.en":
-            articles = text.splitlines()[:8]
-            text = "\n".join(" ".join(article.split()[:150]) for article in articles)
-        (part / name).write_text(text)
-        sums.append(f"{hashlib.sha256(text.encode()).hexdigest()}  {name}\n")
-    (folder / "sums").write_text("".join(sums))
-    flags = ["--from", part, "--checksums", folder / "sums", "--bpe-merges", 300]
+    names = ("hownet.txt", "en2zh_dict.txt", "sememe_1400_EnZh.txt", "corpus.en")
+    texts = {name: (source / name).read_text() for name in names}
+    articles = texts["corpus.en"].splitlines()[:8]
+    texts["corpus.en"] = "\n".join(" ".join(article.split()[:150]) for article in articles)
+    part = publish(folder / "hownet", texts)
+    flags = ["--from", part, "--checksums", part / "sums", "--bpe-merges", 300]
     done = runner("pretraining")(folder / "data", *flags)
     assert done.returncode == 0, done.stderr
     return folder / "data"
@@ -111,10 +104,7 @@ def test_the_recipe_of_an_ablation(data: Path, tmp_path: Path) -> None:
 def test_two_workers_hold_the_same_model(flags: list[object], tmp_path: Path) -> None:
     more = ["--user-dir", every_worker_saves(tmp_path), "--max-update", 3, "--word-average"]
     folders = [tmp_path / str(rank) for rank in range(2)]
-    for folder in folders:
-        folder.mkdir()
-    own: list = [["--save-dir", folder] for folder in folders]
-    workers = start_workers(2, *flags, *more, "--disable-validation", own=own)
+    workers = start_workers(2, *flags, *more, "--disable-validation", folders=folders)
     assert statuses(workers) == [0, 0]
     states = [load(folder / "checkpoint_last.pt")["model"] for folder in folders]
     assert different(*states) == []

@@ -89,11 +89,8 @@ def test_two_workers_equal_one_with_twice_the_batch(size, own, tmp_path):
     common = [*own, "--user-dir", user_dir, "--curriculum", 100, "--disable-validation"]
     common += ["--optimizer", "sgd", "--lr", 0.1, "--max-update", 6]
     folders = [tmp_path / name for name in ("0", "1", "alone")]
-    for folder in folders:
-        folder.mkdir()
-    save = [["--save-dir", folder, "--log-file", folder / "log"] for folder in folders]
-    workers = start_workers(2, *common, "--batch-size", size, own=save[:2])
-    single = start_workers(1, *common, "--batch-size", 2 * size, own=save[2:])
+    workers = start_workers(2, *common, "--batch-size", size, folders=folders[:2])
+    single = start_workers(1, *common, "--batch-size", 2 * size, folders=folders[2:])
     assert statuses([*workers, *single]) == [0, 0, 0]
     first, second, alone = (load(folder / "checkpoint_last.pt")["model"] for folder in folders)
     for name, value in first.items():

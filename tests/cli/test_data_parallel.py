@@ -29,10 +29,7 @@ def train(tiny_data, plugin, tmp_path):
 
     def train(name: str, workers: int, *flags: object) -> list[tuple[dict, str]]:
         folders = [tmp_path / f"{name}{rank}" for rank in range(workers)]
-        for folder in folders:
-            folder.mkdir()
-        own = [["--save-dir", folder, "--log-file", folder / "log"] for folder in folders]
-        assert set(statuses(start_workers(workers, *common, *flags, own=own))) == {0}
+        assert set(statuses(start_workers(workers, *common, *flags, folders=folders))) == {0}
         return [
             (load(folder / "checkpoint_last.pt")["model"], (folder / "log").read_text())
             for folder in folders

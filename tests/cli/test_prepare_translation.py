@@ -75,9 +75,6 @@ class Handler(SimpleHTTPRequestHandler):
         else:
             outputfile.write(data)
 
-    def log_message(self, format: str, *args: object) -> None:
-        pass
-
 
 @pytest.fixture(scope="module")
 def archives(tmp_path_factory: pytest.TempPathFactory) -> Path:

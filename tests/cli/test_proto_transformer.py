@@ -122,12 +122,9 @@ def test_two_workers_hold_the_same_model_and_spare_the_new_parameters_in_stage_1
 ):
     """Two workers with half the batch; weight decay must not touch what is not yet trained."""
     folders = [tmp_path / str(rank) for rank in range(2)]
-    for folder in folders:
-        folder.mkdir()
     own = ["--user-dir", every_worker_saves(tmp_path), "--batch-size", 15, "--max-epoch", 3]
     run = [*flags, *ARCH, *STAGE_1, *own]
-    own = [["--save-dir", folder] for folder in folders]
-    assert statuses(start_workers(2, *run, own=own)) == [0, 0]
+    assert statuses(start_workers(2, *run, folders=folders)) == [0, 0]
     first, second = (load(folder / "checkpoint3.pt")["model"] for folder in folders)
     assert_same(first, second)
     assert len(first["encoder.prototypes.counts"]) == 6

@@ -7,28 +7,24 @@ from pathlib import Path
 import pytest
 import sentence_files
 import torch
-from fairseq_commands import different, load, start_workers, status, statuses
-from small_models import PREDICTORS, SIZES
+from fairseq_commands import different, load, start_workers, status, statuses, user_dir
+from small_models import MODELS, SIZES
 
 from compgen.data import pretraining
 
-SQ = [*SIZES, *PREDICTORS, "--criterion", "structural_cross_entropy"]
 PROTOTYPES = ["--arch", "proto_transformer", *SIZES, "--decoder-embed-dim", 16]
 PROTOTYPES += ["--prototypes-per-token", 2, "--prototype-min-count", 5, "--weight-decay", 0.1]
 STAGE_1 = ["--prototype-stage1-epochs", 1]
 TRANSLATORS = {
-    "sal": ["--arch", "sq_transformer_scan", *SQ],
-    "sal-brown": ["--arch", "sq_transformer_scan", *SQ, "--code-classes", "brown"],
-    "srl": ["--arch", "sq_transformer_cogs", *SQ],
-    "plain": ["--arch", "sq_transformer_scan", *SQ, "--attention", "plain"],
+    "sal": MODELS["sal"],
+    "sal-brown": [*MODELS["sal"], "--code-classes", "brown"],
+    "srl": [*MODELS["sal"], "--arch", "sq_transformer_cogs"],
+    "plain": MODELS["plain"],
     "syntactic": [
         *("--arch", "syntactic_attention_scan", "--encoder-embed-dim", 12, "--semantic-dim", 8),
         *("--encoder-hidden-size", 24, "--criterion", "cross_entropy"),
     ],
-    "cat-transformer": [
-        *("--arch", "cat_transformer_scan", *SIZES, "--encoder-layers", 2, "--codes", 12),
-        *("--criterion", "composition_cross_entropy"),
-    ],
+    "cat-transformer": [*MODELS["cat"], "--encoder-layers", 2, "--codes", 12],
     "one-pass": [*PROTOTYPES, *STAGE_1],
     "source-and-target": [*PROTOTYPES, *STAGE_1, "--prototypes", "source-and-target"],
     "random": [*PROTOTYPES, "--prototypes", "random"],
@@ -44,7 +40,6 @@ DEADLY = """
 import functools, os, signal
 from fairseq.file_io import PathManager
 from fairseq.trainer import Trainer
-import compgen_fairseq
 
 step = Trainer.train_step
 
@@ -70,10 +65,7 @@ def deadly(tmp_path):
     """Flags with which a run is killed before its update ``moment``, or while it copies."""
 
     def deadly(moment: int | str) -> list[object]:
-        folder = tmp_path / f"deadly_{moment}"
-        folder.mkdir()
-        (folder / "__init__.py").write_text(DEADLY.format(moment=moment))
-        return ["--user-dir", folder]
+        return ["--user-dir", user_dir(tmp_path, DEADLY.format(moment=moment))]
 
     return deadly
 

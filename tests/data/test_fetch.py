@@ -47,9 +47,6 @@ class Handler(BaseHTTPRequestHandler):
         self.wfile.write(rest[: server.breaks.pop(0)] if server.breaks else rest)
         return None
 
-    def log_message(self, format: str, *args: object) -> None:
-        pass
-
 
 @pytest.fixture
 def publisher(monkeypatch: pytest.MonkeyPatch) -> Iterator[Publisher]:

@@ -14,17 +14,12 @@ from compgen.data.publisher import collect
 from compgen.text import write_lines
 
 
-class Quiet(http.server.SimpleHTTPRequestHandler):
-    def log_message(self, *_: object) -> None:
-        pass
-
-
 @pytest.fixture
 def repository(tmp_path: Path) -> Iterator[tuple[Path, str]]:
     """A publisher's repository with one file, ``data/a``, and where it is served."""
     folder = tmp_path / "repository"
     write_lines(folder / "data" / "a", ["text"])
-    handler = functools.partial(Quiet, directory=str(folder))
+    handler = functools.partial(http.server.SimpleHTTPRequestHandler, directory=str(folder))
     with serving(http.server.ThreadingHTTPServer(("127.0.0.1", 0), handler)) as server:
         yield folder, f"http://127.0.0.1:{server.server_port}"
 

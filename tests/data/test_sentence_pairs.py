@@ -8,6 +8,7 @@ import pytest
 import torch
 from fairseq.data import Dictionary
 from fairseq.data.iterators import EpochBatchIterator
+from random_batches import dictionary_of
 
 from compgen.data.sememes import Annotations
 from compgen_fairseq.data.sentence_pairs import Segments, SentencePairDataset
@@ -15,11 +16,7 @@ from compgen_fairseq.data.word_sememes import WordSememes
 
 
 def make_dictionary(words: int) -> Dictionary:
-    dictionary = Dictionary()
-    for word in range(words):
-        dictionary.add_symbol(f"w{word}")
-    dictionary.add_symbol("<mask>")
-    return dictionary
+    return dictionary_of(*(f"w{word}" for word in range(words)), "<mask>")
 
 
 def sentences(documents: Sequence[Sequence[int]], first: int = 4) -> list[torch.Tensor]:
@@ -181,9 +178,7 @@ def test_annotations_are_those_of_the_unmasked_words() -> None:
 
 
 def test_word_ids() -> None:
-    dictionary = Dictionary()
-    for symbol in ("wa@@", "ter", "dog", "<mask>"):
-        dictionary.add_symbol(symbol)
+    dictionary = dictionary_of("wa@@", "ter", "dog", "<mask>")
     words = WordSememes(Annotations(["a|甲"], {"water": (0,)}), dictionary)
     text = [torch.tensor([6, 4, 5, 6, 2])] * 6
     dataset = SentencePairDataset(

@@ -2,6 +2,7 @@
 
 import numpy as np
 from fairseq.data import Dictionary
+from random_batches import dictionary_of
 
 from compgen.data.sememes import Annotations
 from compgen_fairseq.data.word_sememes import WordSememes
@@ -12,9 +13,7 @@ ANNOTATIONS = Annotations(
 
 
 def words(text: str) -> tuple[list[bool], list[int]]:
-    dictionary = Dictionary()
-    for symbol in ("the", "Water", "fi@@", "re", "water", "wa@@", "ter"):
-        dictionary.add_symbol(symbol)
+    dictionary = dictionary_of("the", "Water", "fi@@", "re", "water", "wa@@", "ter")
     tokens = np.array([dictionary.index(symbol) for symbol in text.split()])
     found = WordSememes(ANNOTATIONS, dictionary)(tokens)
     return found.starts.tolist(), found.rows.tolist()

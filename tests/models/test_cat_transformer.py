@@ -1,13 +1,10 @@
 """The plain Transformer with CAT layers in the encoder."""
 
-from argparse import Namespace
-
 import pytest
 import torch
 from fairseq import models
-from fairseq.models import ARCH_CONFIG_REGISTRY
 from omegaconf import OmegaConf
-from random_batches import LENGTHS, PAD, TASK, batch, build_model, step_by_step
+from random_batches import LENGTHS, PAD, TASK, batch, build_model, configured, step_by_step
 
 from compgen_fairseq.models.cat_transformer import REPRESENTATIONS
 
@@ -15,12 +12,6 @@ SIZES = {
     **{"encoder_layers": 2, "decoder_layers": 2, "encoder_embed_dim": 16},
     **{"encoder_attention_heads": 2, "decoder_attention_heads": 2},
 }
-
-
-def configure(arch: str, **options) -> Namespace:
-    args = Namespace(arch=arch, **options)
-    ARCH_CONFIG_REGISTRY[arch](args)
-    return args
 
 
 def build(arch: str = "cat_transformer", **options):
@@ -91,12 +82,12 @@ def test_what_is_added_to_the_transformer():
     ],
 )
 def test_presets(arch, layers, dim, ffn, heads, codes):
-    args = configure(arch)
+    args = configured(arch)
     for side in ("encoder", "decoder"):
         sizes = ("layers", "embed_dim", "ffn_embed_dim", "attention_heads")
         assert [getattr(args, f"{side}_{s}") for s in sizes] == [layers, dim, ffn, heads]
     assert args.codes == codes
-    assert configure(arch, codes=7).codes == 7
+    assert configured(arch, codes=7).codes == 7
 
 
 def test_options_out_of_a_yaml_file_count():

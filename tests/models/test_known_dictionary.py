@@ -2,16 +2,9 @@
 
 import pytest
 import torch
-from fairseq.data import Dictionary
+from random_batches import dictionary_of as of
 
 from compgen_fairseq.models.known_dictionary import KnownDictionary, fingerprint
-
-
-def of(*tokens: str) -> Dictionary:
-    dictionary = Dictionary()
-    for token in tokens:
-        dictionary.add_symbol(token)
-    return dictionary
 
 
 def test_the_fingerprint_tells_types_and_their_order_apart():

@@ -1,14 +1,12 @@
 """Before stage 2 the plain Transformer, bit for bit; after it prototypes at every layer."""
 
 import copy
-from argparse import Namespace
 from types import SimpleNamespace
 
 import pytest
 import torch
 from fairseq.data import Dictionary
-from fairseq.models import ARCH_CONFIG_REGISTRY
-from random_batches import build_model
+from random_batches import build_model, configured
 
 from compgen_fairseq.modules.prototype_attention import PrototypeAttention
 
@@ -204,8 +202,7 @@ def test_activation_checkpointing_recomputes_with_prototypes():
     ],
 )
 def test_presets_are_the_papers(arch, k, heads, ffn):
-    args = Namespace()
-    ARCH_CONFIG_REGISTRY[arch](args)
+    args = configured(arch)
     assert args.prototypes_per_token == k
     assert (args.encoder_layers, args.encoder_embed_dim) == (6, 512)
     assert (args.encoder_attention_heads, args.encoder_ffn_embed_dim) == (heads, ffn)

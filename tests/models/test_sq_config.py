@@ -1,13 +1,11 @@
 """What goes together, what follows from it, and the papers' sizes."""
 
-import argparse
 from types import SimpleNamespace
 
 import pytest
 import torch
 from fairseq import options
-from fairseq.models import ARCH_CONFIG_REGISTRY
-from random_batches import LENGTHS, TASK, batch, dictionary
+from random_batches import LENGTHS, TASK, batch, configured, dictionary
 from sq_models import VARIANTS, build
 
 from compgen_fairseq.models.sq_config import PRESETS
@@ -69,8 +67,7 @@ TRANSLATION = (6, 512, 1024, 8)
     ],
 )
 def test_presets_have_the_papers_sizes(arch, sizes, predictors, codes, attention):
-    args = argparse.Namespace()
-    ARCH_CONFIG_REGISTRY[arch](args)
+    args = configured(arch)
     with torch.device("meta"):
         model = SQTransformerModel.build_model(args, TASK)
     layers, dim, ffn, heads = sizes

@@ -1,13 +1,10 @@
 """Meanings without context, equal ways to decode, and no trace of padding or neighbours."""
 
-import argparse
-
 import pytest
 import torch
 import torch.nn.functional as F
-from fairseq.models import ARCH_CONFIG_REGISTRY
 from fairseq.sequence_generator import SequenceGenerator, SequenceGeneratorWithAlignment
-from random_batches import EOS, LENGTHS, PAD, TASK, batch, step_by_step, untrained
+from random_batches import EOS, LENGTHS, PAD, TASK, batch, configured, step_by_step, untrained
 
 from compgen_fairseq.models.syntactic_attention import (
     SyntacticAttentionConfig,
@@ -327,9 +324,7 @@ def test_impossible_options(changed, message):
 
 
 def test_the_papers_best_sizes():
-    args = argparse.Namespace()
-    ARCH_CONFIG_REGISTRY["syntactic_attention_scan"](args)
-    model = SyntacticAttentionModel.build_model(args, TASK)
+    model = SyntacticAttentionModel.build_model(configured("syntactic_attention_scan"), TASK)
     assert model.encoder.dropout == 0.5
     shapes = {name: tuple(p.shape) for name, p in model.named_parameters()}
     assert shapes["encoder.embedding.weight"] == (20, 100)

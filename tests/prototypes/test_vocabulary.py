@@ -1,7 +1,7 @@
 """Special symbols and punctuation have no prototypes."""
 
 import pytest
-from fairseq.data import Dictionary
+from random_batches import dictionary_of
 
 from compgen_fairseq.prototypes.vocabulary import is_punctuation, word_types
 
@@ -17,7 +17,5 @@ def test_words(token):
 
 
 def test_only_words_of_a_dictionary_can_have_prototypes():
-    dictionary = Dictionary()
-    for token in ("dog", ".", "&apos;", "cat"):
-        dictionary.add_symbol(token)
+    dictionary = dictionary_of("dog", ".", "&apos;", "cat")
     assert word_types(dictionary).tolist() == [False] * 4 + [True, False, False, True]

@@ -2,6 +2,7 @@
 
 import socket
 import subprocess
+from collections.abc import Sequence
 from pathlib import Path
 
 import torch
@@ -48,8 +49,8 @@ def status(module: str, *flags: object) -> int:
     return start(module, *flags).wait()
 
 
-def start_workers(number: int, *flags: object, own: list[list[object]] | None = None) -> list:
-    """Start ``fairseq-train`` on some workers, each with its own flags, too."""
+def start_workers(number: int, *flags: object, folders: Sequence[Path] = ()) -> list:
+    """Start ``fairseq-train`` on some workers, each with a new folder of its own, too."""
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]
@@ -62,8 +63,11 @@ def start_workers(number: int, *flags: object, own: list[list[object]] | None = 
         ]
     workers = []
     for rank in range(number):
-        rank_flags = ["--distributed-rank", rank] if number > 1 else []
-        workers.append(start("train", *flags, *shared, *rank_flags, *(own[rank] if own else [])))
+        own: list[object] = ["--distributed-rank", rank] if number > 1 else []
+        if folders:
+            folders[rank].mkdir()
+            own += ["--save-dir", folders[rank], "--log-file", folders[rank] / "log"]
+        workers.append(start("train", *flags, *shared, *own))
     return workers
 
 

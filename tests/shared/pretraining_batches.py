@@ -4,7 +4,7 @@ from types import SimpleNamespace
 from typing import Any
 
 import torch
-from fairseq.data import Dictionary
+from random_batches import dictionary_of
 
 from compgen.data.sememes import Annotations
 from compgen_fairseq.data.sentence_pairs import SentencePairDataset
@@ -28,9 +28,7 @@ SIZES = {
 
 def make_task() -> Any:
     """What models and criterions need of ``--task cat_pretraining``."""
-    dictionary = Dictionary()
-    for word in [*WORDS, "<mask>"]:
-        dictionary.add_symbol(word)
+    dictionary = dictionary_of(*WORDS, "<mask>")
     return SimpleNamespace(
         source_dictionary=dictionary,
         target_dictionary=dictionary,

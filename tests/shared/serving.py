@@ -3,16 +3,17 @@
 import contextlib
 import threading
 from collections.abc import Iterator
-from http.server import ThreadingHTTPServer
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import TypeVar
+from unittest import mock
 
 Server = TypeVar("Server", bound=ThreadingHTTPServer)
 
 
 @contextlib.contextmanager
 def serving(server: Server) -> Iterator[Server]:
-    """It answers, in a thread of its own, until the end."""
-    with server:
+    """It answers, in a thread of its own and without a log, until the end."""
+    with server, mock.patch.object(BaseHTTPRequestHandler, "log_message"):
         thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01})
         thread.start()
         yield server

@@ -2,8 +2,8 @@
 
 import pytest
 import torch
-from fairseq.data import Dictionary
 from fairseq.logging import metrics
+from random_batches import Criterion, dictionary_of
 
 from compgen_fairseq.tasks.compgen_translation import (
     CompgenTranslationConfig,
@@ -11,21 +11,8 @@ from compgen_fairseq.tasks.compgen_translation import (
 )
 
 
-class Criterion(torch.nn.Module):
-    """Loss 0 for any sample."""
-
-    def forward(self, model, sample):
-        return torch.zeros(()), 1, {"loss": 0.0, "sample_size": 1}
-
-    @staticmethod
-    def reduce_metrics(logging_outputs):
-        metrics.log_scalar("loss", 0.0)
-
-
 def make_task(**options):
-    dictionary = Dictionary()
-    for word in ("run", "Run", "ru@@", "n"):
-        dictionary.add_symbol(word)
+    dictionary = dictionary_of("run", "Run", "ru@@", "n")
     return CompgenTranslationTask(
         CompgenTranslationConfig(eval_exact_match=True, **options), dictionary, dictionary
     )

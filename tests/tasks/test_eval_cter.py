@@ -1,5 +1,7 @@
 """CTER in validation: its sums, and the number that fairseq-train logs on a small CoGnition."""
 
+import shutil
+
 import pytest
 import torch
 from fairseq import checkpoint_utils
@@ -7,6 +9,7 @@ from fairseq.data import Dictionary
 from fairseq.logging import metrics
 from fairseq_commands import start_workers, statuses
 from logs import figures
+from random_batches import Criterion
 
 from compgen.scoring import cter, cter_rules
 from compgen.scoring.cter_rates import rates
@@ -59,15 +62,14 @@ def test_two_workers_log_what_the_library_says(
         *("--eval-cter", "--eval-cter-args", options, "--eval-bleu", "--eval-exact-match"),
         *("--eval-exact-match-args", options, "--best-checkpoint-metric", "cter_instance"),
         *("--max-epoch", 16, "--validate-interval", 8, "--no-epoch-checkpoints"),
-        *("--num-workers", 0, "--save-dir", tmp_path),
-        *("--batch-size-valid", 3),  # 7 batches: groups are torn apart
+        *("--num-workers", 0, "--batch-size-valid", 3),  # 7 batches: groups are torn apart
     ]
-    own: list = [["--log-file", tmp_path / f"log{rank}"] for rank in (0, 1)]
-    assert statuses(start_workers(2, *flags, own=own)) == [0, 0]
-    log = (tmp_path / "log0").read_text()
+    folders = [tmp_path / name for name in "01"]
+    assert statuses(start_workers(2, *flags, folders=folders)) == [0, 0]
+    log = (folders[0] / "log").read_text()
 
     (model,), _, task = checkpoint_utils.load_model_ensemble_and_task(
-        [str(tmp_path / "checkpoint_last.pt")]
+        [str(folders[0] / "checkpoint_last.pt")]
     )
     model.eval()
     task.load_dataset("valid")
@@ -91,14 +93,16 @@ def test_two_workers_log_what_the_library_says(
     assert len(figures(log, "bleu")) == 2
 
 
+def without_compounds(data, folder):
+    shutil.copytree(data, folder, ignore=shutil.ignore_patterns("cter"), dirs_exist_ok=True)
+
+
 OWN = "DET\tthe\t/\nN\tdog\t狗/犬\nN\tcar\t车\nADJ\tred\t红\norder\tADJ\tN\nmatch\tcharacters\n"
 
 
 def test_own_compounds_of_any_number_of_lines(cognition, tmp_path):
     """Seven lines have one compound and thirteen the other, in no order."""
-    for file in cognition.iterdir():
-        if file.is_file():
-            (tmp_path / file.name).symlink_to(file)
+    without_compounds(cognition, tmp_path)
     (tmp_path / "cter").mkdir()
     (tmp_path / "cter/lexicon").write_text(OWN)
     of_lines = ["red car" if i % 3 == 1 else "the dog" for i in range(20)]
@@ -112,7 +116,7 @@ def test_own_compounds_of_any_number_of_lines(cognition, tmp_path):
     ]
     data = task.dataset("valid")
     outputs = [
-        task.valid_step(data.collater([data[i] for i in part]), Nothing(), Nothing())[2]
+        task.valid_step(data.collater([data[i] for i in part]), Criterion(), Criterion())[2]
         for part in (range(9), range(9, 20))
     ]
     with metrics.aggregate(new_root=True) as total:
@@ -148,31 +152,20 @@ def make_task(data, **options):
     return compgen_translation.CompgenTranslationTask(config, source, target)
 
 
-class Nothing(torch.nn.Module):
-    """A criterion and a model in one."""
-
-    def forward(self, model, sample):
-        return torch.zeros(()), 1, {"loss": 0.0}
-
-    @staticmethod
-    def reduce_metrics(logging_outputs):
-        metrics.log_scalar("loss", 0.0)
-
-
 @pytest.mark.parametrize(("cter_args", "times"), [('{"beam": 1}', 1), ('{"beam": 2}', 2)])
 def test_equal_options_decode_once(cter_args, times, cognition, monkeypatch):
     task = make_task(cognition, eval_exact_match=True, eval_cter_args=cter_args)
     task.load_dataset("valid")
     monkeypatch.setattr(task, "build_generator", lambda models, options: object())
     monkeypatch.setattr(
-        "fairseq.tasks.fairseq_task.FairseqTask.build_model", lambda *_, **__: Nothing()
+        "fairseq.tasks.fairseq_task.FairseqTask.build_model", lambda *_, **__: Criterion()
     )
     model = task.build_model(None)
     decoded = []
     dog = task.tgt_dict.encode_line("狗", add_if_not_exist=False)
     task.inference_step = lambda generator, *_: decoded.append(generator) or [[{"tokens": dog}]]
     sample = task.dataset("valid").collater([task.dataset("valid")[7]])
-    output = task.valid_step(sample, model, Nothing())[2]
+    output = task.valid_step(sample, model, Criterion())[2]
     assert len(decoded) == times
     assert output["_exact_match_total"] == 1
     assert output[eval_cter.COUNTS].tolist() == [[0, 1, 0, 0], [0, 1, 0, 0]]
@@ -196,14 +189,12 @@ def test_groups_are_put_together_from_batches_and_workers(as_sent):
 
 
 def test_a_subset_without_compounds_is_named(cognition, tmp_path, caplog):
-    for file in cognition.iterdir():
-        if file.is_file():
-            (tmp_path / file.name).symlink_to(file)
+    without_compounds(cognition, tmp_path)
     task = make_task(tmp_path)
     task.load_dataset("valid")
     assert f"no CTER on subset valid: there is no {tmp_path}/cter/valid.compound" in caplog.text
     sample = task.dataset("valid").collater([task.dataset("valid")[0]])
-    assert eval_cter.COUNTS not in task.valid_step(sample, Nothing(), Nothing())[2]
+    assert eval_cter.COUNTS not in task.valid_step(sample, Criterion(), Criterion())[2]
 
     (tmp_path / "cter").mkdir()
     (tmp_path / "cter/lexicon").write_text(LEXICON)
