@@ -1,5 +1,5 @@
 # make setup       the environment in .venv
-# make quickstart  environment, SCAN from its grammar, SQ-Transformer and its plain variant, a table
+# make quickstart  environment, SCAN from its grammar, our SQ-Transformer and a plain one, a page
 # make test        environment with test tools, the test suite
 # make test-fast   what of it neither trains nor runs commands
 # make lint        ruff, mypy and shellcheck
@@ -40,7 +40,7 @@ $(VENV)/.installed: setup.py constraints.txt
 	$(PYTHON) -m venv $(VENV)
 	echo "setup 2/4: $(TORCH) and what building needs"
 	$(PIP) 'numpy>=2.4.6' 'cython>=3.1' 'setuptools>=77.0.3,<82' wheel $(TORCH)
-	echo "setup 3/4: $(FAIRSEQ), built here (about 3 minutes)"
+	echo "setup 3/4: $(FAIRSEQ), built here (some minutes)"
 	$(PIP) --no-build-isolation $(FAIRSEQ)
 	echo "setup 4/4: compgen_fairseq"
 	$(PIP) --no-build-isolation --editable .

@@ -85,9 +85,8 @@ class SQTransformerConfig(FairseqDataclass):
         "learned",
         "learned: words find their codes by vector quantization, as published; brown: every "
         "word's code is its class by Brown clustering of the distinct training sentences, fixed "
-        "from the start (no MMI terms, no predictors); substitution: the same with the classes of "
-        "words that the training set shows to be exchangeable, which Brown clustering merges where "
-        "they are more than the codes",
+        "from the start (no MMI terms, no predictors); substitution: the same with classes of "
+        "exchangeable words; Brown clustering merges some if they are more than the codes",
     )
     class_meanings: ChoiceEnum(["free", "own"]) = option(  # type: ignore[valid-type]
         "free",
