@@ -96,6 +96,8 @@ def resume_with_the_same_batches(
     keeps them for all epochs. A resumed run forms them in a later epoch, hence other ones, and
     counts the batches it has done already among those: some pairs come twice, some not at all.
     Here they are always formed as in epoch 1; the order of the batches still changes by epoch.
+    Where a dataset forms others each epoch, the processes of ``--num-workers`` end with the epoch:
+    fairseq has them stay until Python collects cycles, which it does seldom.
     """
     call = inspect.signature(get_batch_iterator).bind(*args, **kwargs)
     call.apply_defaults()
@@ -103,7 +105,9 @@ def resume_with_the_same_batches(
     task, dataset, epoch = given["self"], given["dataset"], given["epoch"]
     kept = task.can_reuse_epoch_itr(dataset) and not given["update_epoch_batch_itr"]
     if not kept or given["disable_iterator_cache"] or dataset in task.dataset_to_epoch_iter:
-        return get_batch_iterator(*call.args, **call.kwargs)
+        iterator = get_batch_iterator(*call.args, **call.kwargs)
+        iterator.persistent_workers &= kept
+        return iterator
     if not any(dataset is known for known in task.datasets.values()):
         given["disable_iterator_cache"] = True  # a buffer of fairseq-interactive comes but once
     given["epoch"] = 1

@@ -1,6 +1,11 @@
 """Mixed batches hold every sentence once, of every length, others in each epoch."""
 
+import gc
+import multiprocessing
+import threading
+
 import numpy as np
+from fairseq.data.iterators import BackgroundConsumer
 
 from compgen_fairseq.tasks.batches import MixedLengthsDataset
 from compgen_fairseq.tasks.compgen_translation import (
@@ -49,3 +54,22 @@ def test_the_wrapper_hands_on_what_the_trainer_asks_for(tiny_data):
     assert dataset.get_batch_shapes() == [(8, 10)]
     for name in ("supports_prefetch", "supports_fetch_outside_dataloader"):
         assert getattr(dataset, name) == getattr(plain, name)
+
+
+def test_processes_of_an_epochs_own_batches_end_with_it(tiny_data):
+    """Each waits for the next epoch otherwise, which makes processes of its own."""
+    task, dataset = load(tiny_data, train_batches="mixed")
+    gc.collect()
+    gc.disable()
+    try:
+        for epoch in (1, 2):
+            batches = task.get_batch_iterator(
+                dataset, max_sentences=50, num_workers=1, epoch=epoch, data_buffer_size=2
+            )
+            assert len(list(batches.next_epoch_itr())) == 6
+            for thread in threading.enumerate():
+                if isinstance(thread, BackgroundConsumer):
+                    thread.join()
+            assert multiprocessing.active_children() == []
+    finally:
+        gc.enable()
