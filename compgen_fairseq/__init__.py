@@ -1,6 +1,6 @@
 """Compositional generalization for fairseq: importing this package registers everything."""
 
-from compgen_fairseq import compat, records, scorers  # noqa: F401
+from compgen_fairseq import compat, compat_batches, records, scorers  # noqa: F401
 from compgen_fairseq.criterions import (  # noqa: F401
     cat_pretraining,
     composition_cross_entropy,

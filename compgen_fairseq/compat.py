@@ -1,16 +1,10 @@
 """What current PyTorch and NumPy need from fairseq: the only place that works around fairseq."""
 
 import argparse
-import atexit
-import contextlib
 import functools
-import inspect
 import logging
 import os
-import queue
 import sys
-import threading
-import time
 import warnings
 from collections.abc import Callable, Iterable
 from pathlib import Path
@@ -27,7 +21,6 @@ from fairseq import checkpoint_utils, hub_utils  # noqa: E402
 from fairseq import options as command_line  # noqa: E402
 from fairseq import utils as fairseq_utils  # noqa: E402
 from fairseq.data import Dictionary, data_utils  # noqa: E402
-from fairseq.data.iterators import BackgroundConsumer  # noqa: E402
 from fairseq.dataclass import utils as dataclass_utils  # noqa: E402
 from fairseq.distributed import utils as distributed_utils  # noqa: E402
 from fairseq.file_io import PathManager  # noqa: E402
@@ -39,7 +32,6 @@ from fairseq.models import (  # noqa: E402
 )
 from fairseq.models.ema.ema import EMA  # noqa: E402
 from fairseq.optim.amp_optimizer import AMPOptimizer  # noqa: E402
-from fairseq.tasks import FairseqTask  # noqa: E402
 from fairseq.trainer import Trainer  # noqa: E402
 from omegaconf import OmegaConf, open_dict  # noqa: E402
 
@@ -48,7 +40,6 @@ from compgen_fairseq import files, flags, records  # noqa: E402
 from compgen_fairseq.around import around  # noqa: E402
 
 logger = logging.getLogger(__name__)
-SECONDS_FOR_A_BATCH = 5  # how long Python's end waits for a batch that is being fetched
 
 
 def apply() -> None:
@@ -66,80 +57,6 @@ around(checkpoint_utils, "load_checkpoint_to_cpu")(files.open_checkpoint)
 around(hub_utils, "from_pretrained")(files.open_run)
 
 
-@around(data_utils, "batch_by_size")
-def keep_the_last_batch(
-    batch_by_size: Callable[..., Any], indices: Iterable[int], *args: Any, **kwargs: Any
-) -> list[Any]:
-    """Return every index in a batch.
-
-    fairseq drops the last batch when its size is no multiple of
-    ``--required-batch-size-multiple`` (8 by default), so that training, validation, generation
-    and interactive use each lose up to 7 sentences; without any index it fails instead.  What is
-    dropped is one whole batch within the limits, so it is put back as it was.
-    """
-    if not isinstance(indices, np.ndarray):
-        indices = np.fromiter(indices, dtype=np.int64)
-    if len(indices) == 0:
-        return []
-    batches = batch_by_size(indices, *args, **kwargs)
-    n = sum(map(len, batches))
-    return batches if n == len(indices) else [*batches, indices[n:]]
-
-
-@around(FairseqTask, "get_batch_iterator")
-def resume_with_the_same_batches(
-    get_batch_iterator: Callable[..., Any], *args: Any, **kwargs: Any
-) -> Any:
-    """Make a run that resumes after its first epoch draw the batches it was interrupted in.
-
-    fairseq forms the batches once, with a seed that depends on the epoch in which it does so, and
-    keeps them for all epochs. A resumed run forms them in a later epoch, hence other ones, and
-    counts the batches it has done already among those: some pairs come twice, some not at all.
-    Here they are always formed as in epoch 1; the order of the batches still changes by epoch.
-    Where a dataset forms others each epoch, the processes of ``--num-workers`` end with the epoch:
-    fairseq has them stay until Python collects cycles, which it does seldom.
-    """
-    call = inspect.signature(get_batch_iterator).bind(*args, **kwargs)
-    call.apply_defaults()
-    given = call.arguments
-    task, dataset, epoch = given["self"], given["dataset"], given["epoch"]
-    kept = task.can_reuse_epoch_itr(dataset) and not given["update_epoch_batch_itr"]
-    if not kept or given["disable_iterator_cache"] or dataset in task.dataset_to_epoch_iter:
-        iterator = get_batch_iterator(*call.args, **call.kwargs)
-        iterator.persistent_workers &= kept
-        return iterator
-    if not any(dataset is known for known in task.datasets.values()):
-        given["disable_iterator_cache"] = True  # a buffer of fairseq-interactive comes but once
-    given["epoch"] = 1
-    iterator = get_batch_iterator(*call.args, **call.kwargs)
-    iterator.epoch = max(epoch, 1)
-    dataset.set_epoch(epoch)
-    return iterator
-
-
-@around(FairseqTask, "train_step")
-def tell_dummy_batches(
-    train_step: Callable[..., Any],
-    task: FairseqTask,
-    sample: dict[str, Any],
-    model: Any,
-    criterion: Any,
-    optimizer: Any,
-    update_num: int,
-    ignore_grad: bool = False,
-) -> Any:
-    """Let the criterion know, by ``sample["ignore_grad"]``, a batch that counts for nothing, and
-    count it for nothing.
-
-    A worker that has run out of batches repeats its first one, to keep the others company.
-    """
-    sample["ignore_grad"] = ignore_grad
-    loss, size, log = train_step(task, sample, model, criterion, optimizer, update_num, ignore_grad)
-    if ignore_grad:
-        size, log = 0 * size, {name: 0 * value for name, value in log.items()}
-    return loss, size, log
-
-
 @around(AMPOptimizer, "step")
 def unscale_once(step: Callable[..., Any], optimizer: AMPOptimizer) -> None:
     """Divide the gradients of ``--amp`` by the loss's scale once.
@@ -149,17 +66,6 @@ def unscale_once(step: Callable[..., Any], optimizer: AMPOptimizer) -> None:
     """
     optimizer.scaler.step(optimizer.optimizer)
     optimizer.scaler.update()
-
-
-@around(Trainer, "train_step")
-def dummy_batches_first(
-    train_step: Callable[..., Any], trainer: Trainer, samples: list[Any], raise_oom: bool = False
-) -> Any:
-    """Keep the real batches of an update whose last batch is a dummy (``--update-freq``).
-
-    fairseq takes the last for all: it would count nothing of what such a worker has done.
-    """
-    return train_step(trainer, sorted(samples, key=bool), raise_oom)
 
 
 @around(distributed_utils, "_broadcast_object_slow")
@@ -202,12 +108,12 @@ def copy_whole_checkpoints(
 def begin_a_training(
     load_checkpoint: Callable[..., Any], cfg: Any, trainer: Trainer, **kwargs: Any
 ) -> Any:
-    """Keep a training that is called again after its last update from doing one more, have it go on
+    """Keep a training that is called again after its end from doing one more update, have it go on
     counting for ``--patience``, and refuse a ``--best-checkpoint-metric`` that validation does not
     report.
 
-    fairseq compares the number of updates with ``--max-update`` only after an update, and looks
-    for the metric only after the first validation.
+    fairseq looks whether a training has ended only after an update, and for the metric only after
+    the first validation.
     """
     try:
         loaded = load_checkpoint(cfg, trainer, **kwargs)
@@ -215,15 +121,17 @@ def begin_a_training(
         if trainer.cfg.ema.store_ema and error.args == ("model",):  # it is deleted, then read
             raise ValueError("--store-ema: the checkpoint has no average; leave it out") from None
         raise
-    if trainer.get_num_updates() and not cfg.reset_meters:  # not to fine-tune, from 0 updates
+    options, updates = trainer.cfg.optimization, trainer.get_num_updates()
+    reached = {"--max-update": (options.max_update, updates)}
+    if updates and not cfg.reset_meters:  # not to fine-tune, from 0 updates
         records.early_stopping().update(loaded[0].get(records.PATIENCE, {}))
-    options = trainer.cfg.optimization
-    if 0 < options.max_update <= trainer.get_num_updates():
-        logger.info(
-            "nothing is left to train: the checkpoint has %d updates, --max-update is %d",
-            trainer.get_num_updates(),
-            options.max_update,
-        )
+        reached["--patience"] = (cfg.patience, records.early_stopping().get("num_runs", 0))
+        hours = trainer.cumulative_training_time() / 3600
+        reached["--stop-time-hours"] = (options.stop_time_hours, hours)
+    ended = [f"{flag} {limit}" for flag, (limit, at) in reached.items() if 0 < limit <= at]
+    if ended:
+        text = "nothing is left to train: the checkpoint has %d updates and has reached %s"
+        logger.info(text, updates, ", ".join(ended))
         options.max_epoch = -1  # the epoch after which the training ends
     elif cfg.best_checkpoint_metric not in flags.KNOWN_SCORES or (
         cfg.best_checkpoint_metric.startswith("cter_")
@@ -298,7 +206,12 @@ def read_flags(
     def first(words: list[str] | None = None, *_: Any) -> Any:
         del parser.parse_known_args  # the class's again, for the second time
         given = sys.argv[1:] if words is None else words
-        return parser.parse_known_args([w for w in given if w not in ("-h", "--help")])
+        found = parser.parse_known_args([w for w in given if w not in ("-h", "--help")])
+        for name in ("arch", "task"):
+            if getattr(found[0], name, "") is None:
+                parser.parse_known_args(given)  # which may be --help
+                raise ValueError(f"say --{name}: docs/options.md and --help name what there is")
+        return found
 
     parser.parse_known_args = first  # type: ignore[method-assign, assignment]
     parsed = parse_args_and_arch(parser, input_args, **kwargs)
@@ -326,6 +239,13 @@ def apply_presets_to_yaml(
         with open_dict(config):
             ARCH_CONFIG_REGISTRY[name](config)
     return merge(parent, config, *args, **kwargs)
+
+
+@around(data_utils, "get_buckets")
+def divide_lengths(_: Callable[..., Any], sizes: Any, num_buckets: int) -> Any:
+    """The lengths of ``--num-batch-buckets``; fairseq names an argument that NumPy renamed."""
+    shares = np.linspace(0, 100, num_buckets + 1)
+    return np.unique(np.percentile(sizes, shares, method="lower")[1:])
 
 
 def trust_what_checkpoints_hold() -> None:
@@ -376,19 +296,3 @@ def quieten() -> None:
     ):
         warnings.filterwarnings("ignore", message=message)
     logging.getLogger("hydra").setLevel(logging.INFO)  # the root logger may be at DEBUG
-
-
-@atexit.register
-def end_prefetching() -> None:
-    """Let fairseq's threads that fetch batches ahead end before Python does.
-
-    Python stops a thread at whatever it is doing; one that is inside PyTorch takes the process with
-    it, and a training that ``--max-update`` ended in the middle of an epoch exits with SIGABRT.
-    """
-    for thread in threading.enumerate():
-        if isinstance(thread, BackgroundConsumer):
-            thread._max_len = 0  # it ends after the batch that it is at
-            give_up = time.monotonic() + SECONDS_FOR_A_BATCH
-            while thread.is_alive() and time.monotonic() < give_up:
-                with contextlib.suppress(queue.Empty):  # it may be waiting for room
-                    thread._queue.get(timeout=0.01)

@@ -7,6 +7,7 @@ from dataclasses import fields
 from pathlib import Path
 from typing import Any
 
+import torch
 from fairseq.dataclass.configs import GenerationConfig
 
 from compgen import ranges
@@ -34,7 +35,15 @@ def check(args: Namespace) -> None:
         ValueError: naming the flags.
     """
     ranges.check(args)
-    for check_some in (_folders, _sizes, _criterion, _best_checkpoint, _adam_betas):
+    for check_some in (
+        _folders,
+        _sizes,
+        _criterion,
+        _stages,
+        _best_checkpoint,
+        _precision,
+        _adam_betas,
+    ):
         check_some(args)
     for name in ("eval_exact_match_args", "eval_cter_args", "eval_bleu_args"):
         if (text := getattr(args, name, None)) is not None:
@@ -75,7 +84,7 @@ def _folders(args: Namespace) -> None:
         there = next(place for place in (path, *path.parents) if place.exists())
         if not there.is_dir():
             raise ValueError(f"--save-dir {folder}: {there} is no folder")
-    for name in ("restore_file", "finetune_from_model"):
+    for name in ("restore_file", "finetune_from_model", "continue_once"):
         file = getattr(args, name, None) or "checkpoint_last.pt"
         if file != "checkpoint_last.pt" and "//" not in file and not Path(file).is_file():
             raise ValueError(f"--{name.replace('_', '-')} {file} is not there")
@@ -112,12 +121,35 @@ def _criterion(args: Namespace) -> None:
         )
 
 
+def _stages(args: Namespace) -> None:
+    from fairseq.models import ARCH_MODEL_REGISTRY
+    from fairseq.tasks import TASK_REGISTRY
+
+    from compgen_fairseq.models.proto_transformer import ProtoTransformerModel
+    from compgen_fairseq.tasks.prototype_hook import PrototypeStages
+
+    if not hasattr(args, "arch") or getattr(args, "prototypes", "one-pass") == "random":
+        return
+    needs_stages = issubclass(ARCH_MODEL_REGISTRY[args.arch], ProtoTransformerModel)
+    if needs_stages and not issubclass(TASK_REGISTRY[args.task], PrototypeStages):
+        raise ValueError(
+            f"--task {args.task} extracts no prototypes, and --arch {args.arch} would stay a plain "
+            "Transformer: say --task compgen_translation"
+        )
+
+
 def _best_checkpoint(args: Namespace) -> None:
     metric = getattr(args, "best_checkpoint_metric", None)
     option = SCORED_BY.get(metric or "")
     if option and not getattr(args, option, False):
         flag = f"--{option.replace('_', '-')}"
         raise ValueError(f"--best-checkpoint-metric {metric} is a score of {flag}: say it, too")
+
+
+def _precision(args: Namespace) -> None:
+    trains = hasattr(args, "optimizer") and not getattr(args, "memory_efficient_fp16", False)
+    if trains and getattr(args, "fp16", False) and (args.cpu or not torch.cuda.is_available()):
+        raise ValueError("--fp16 needs a GPU: say --bf16, or --memory-efficient-fp16")
 
 
 def _adam_betas(args: Namespace) -> None:

@@ -53,6 +53,19 @@ def test_a_training_without_the_gpus_is_one_process(words, processes):
     assert args.distributed_world_size == processes
 
 
+@pytest.mark.parametrize(("parser", "missing"), [("training", "--arch"), ("validation", "--task")])
+def test_what_is_not_said_is_named(parser, missing, capsys):
+    with pytest.raises(ValueError, match=f"say {missing}: "):
+        options.parse_args_and_arch(getattr(options, f"get_{parser}_parser")(), ["data"])
+    with pytest.raises(SystemExit):
+        options.parse_args_and_arch(getattr(options, f"get_{parser}_parser")(), ["--help"])
+    assert missing in capsys.readouterr().out
+
+
+def test_buckets_of_lengths():
+    assert data_utils.get_buckets(np.arange(1, 12), 2).tolist() == [6, 11]
+
+
 def batches(n, batch_by_size=None, seed=0, **limits):
     """Length-sorted batches of ``n`` sentences, and the lengths."""
     lengths = np.sort(np.random.default_rng(seed).integers(1, 30, size=n))

@@ -88,7 +88,8 @@ def _parser() -> Parser:
     add("--languages", nargs=2, metavar=("SOURCE", "TARGET"), help=text)
     add("--tokenized", action="store_true", help="the text is tokenised: do not do it again")
     add("--lowercase", action="store_true", help="write small letters only")
-    text = "drop training pairs with a longer side, in subwords; 0: keep all (default: 250)"
+    text = "drop training pairs with a longer side, in subwords; 0: drop none, whatever the ratio"
+    text += " (default: 250)"
     parser.add_whole("--max-words", AT_LEAST_0, text, 250)
     add(
         "--max-ratio",
@@ -176,7 +177,10 @@ def _inputs(
         default = {p: ["1000"] for p in PARTS}
     given = {p: getattr(args, p) or default[p] for p in PARTS}
     if len(set(languages)) < 2 or not all(n.replace("_", "").isalnum() for n in languages):
-        raise ValueError(f"{' and '.join(languages)} are not two languages; say --languages.")
+        raise ValueError(
+            f"{' and '.join(languages)} are not two languages, names of letters and digits; "
+            "say --languages."
+        )
     files: dict[str, list[Path]] = {}
     held_out: dict[str, int] = {}
     for part, names in given.items():

@@ -24,6 +24,7 @@ from compgen.ranges import AT_LEAST_0, AT_LEAST_1
 from compgen.text import count_lines
 
 ARCHIVES = (".tgz", ".tar")
+SYMBOLS = {"<s>", "<pad>", "</s>"}  # of fairseq's dictionaries; its <unk> does no harm
 SETTINGS = ("bpe_merges", "sentencepiece", "joined_dictionary")
 ABOUT = """Prepare {title} as a fairseq data folder.
 
@@ -243,6 +244,11 @@ def prepare(
                 cut = bitext.transform(pairs, subwords, subwords, args.workers)
                 filtered = part == "train" or (part == "valid" and corpus.held_out)
                 for pair in filter(keep, cut) if filtered and late else cut:
+                    if found := SYMBOLS & {*pair[0].split(), *pair[1].split()}:
+                        raise ValueError(
+                            f"a pair of {part} has the word {min(found)}, which is a symbol of "
+                            f"fairseq's: escape it ({pair[0][:80]!r}, {pair[1][:80]!r})."
+                        )
                     yield part, pair
 
         bitext.write_parts(parts(), folder, sides)

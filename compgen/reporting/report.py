@@ -7,11 +7,20 @@ from dataclasses import dataclass
 from itertools import combinations, pairwise
 from typing import Any
 
-from compgen.reporting.runs import DATA, Run, ScoreName, differences, named, read_runs, short
+from compgen.reporting.runs import (
+    DATA,
+    DECODING,
+    Run,
+    ScoreName,
+    differences,
+    named,
+    read_runs,
+    short,
+)
 
 # What must be the same for every run of a report, as far as both runs of a pair have it.
 COMMON = frozenset(
-    f"{DATA} max_update max_epoch stop_time_hours max_tokens batch_size update_freq "
+    f"{DATA} {DECODING} max_update max_epoch stop_time_hours max_tokens batch_size update_freq "
     "best_checkpoint_metric dropout label_smoothing "
     "encoder_layers encoder_embed_dim encoder_ffn_embed_dim encoder_attention_heads "
     "decoder_layers decoder_embed_dim decoder_ffn_embed_dim decoder_attention_heads".split()

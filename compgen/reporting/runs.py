@@ -15,6 +15,7 @@ from compgen.text import read_text
 PREPARED = "PREPARED.json"
 CHECKPOINTS = ("best", "last")
 DATA = "data"  # stands among the settings for the fingerprint of the data
+DECODING = "decoding"  # and this for the data and flags of fairseq-generate
 # The numbers of a score file that are scores; "score" is the metric's own.
 NUMBERS = {"cter": ("instance", "aggregate"), "cogs": ("score", "lexical", "structural", "macro")}
 LOWER_IS_BETTER = ("cter",)
@@ -154,7 +155,7 @@ def read_run(path: Path | str, may_differ: frozenset[str] = frozenset()) -> Run:
         path=path,
         label=_label(path, seed),
         seed=seed,
-        settings={**last, DATA: fingerprint(prepared["sha256"])},
+        settings={**last, DATA: fingerprint(prepared["sha256"]), DECODING: _decoding(path)},
         updates=updates,
         minutes=minutes,
         scores=_scores(path),
@@ -164,6 +165,17 @@ def read_run(path: Path | str, may_differ: frozenset[str] = frozenset()) -> Run:
         prepared=prepared,
         record=record,
     )
+
+
+def _decoding(path: Path) -> str:
+    """The data and flags that a recipe decoded with, the first line of its logs."""
+    found: dict[str, None] = {}
+    for log in sorted(path.glob("*.*.log")):
+        with log.open(encoding="utf-8", errors="replace") as file:
+            first = file.readline(10_000).strip()
+        if first.startswith("data "):
+            found[first] = None
+    return "; ".join(found)
 
 
 def read_result(file: Path) -> Run:

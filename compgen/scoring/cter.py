@@ -54,7 +54,7 @@ class Line:
     @property
     def text(self) -> str:
         """The translation without subword marks and spaces."""
-        return self.hypothesis.replace("@@ ", "").replace(" ", "")
+        return "".join(joined(self.hypothesis).split())
 
     @property
     def type(self) -> str:

@@ -176,6 +176,7 @@ def _pairs(args: argparse.Namespace, loaded: Loaded, data: Any) -> list[Pair]:
     else:
         whose = args.codes or args.checkpoint
         holder = translator(checkpoint.load(whose, args.data, args.cpu)) if args.codes else loaded
+        checkpoint.same_words(loaded, holder)
         if any(quantizer_of(holder, side) is None for side in ("source", "target")):
             raise ValueError(
                 f"{whose} has no codes: name an sq_transformer with --codes CHECKPOINT, word "

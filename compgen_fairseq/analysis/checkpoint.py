@@ -93,6 +93,20 @@ def load(checkpoint: str, data: str, cpu: bool = False, task: str | None = None)
     return Loaded(model.eval(), of_task, cfg, checkpoint)
 
 
+def same_words(one: Loaded, other: Loaded) -> None:
+    """Refuse two models whose dictionaries number other words.
+
+    Raises:
+        ValueError: naming both.
+    """
+    for side in ("source", "target"):
+        if one.dictionary(side) != other.dictionary(side):
+            raise ValueError(
+                f"{one.path} and {other.path} have other {side} dictionaries: name models of the "
+                "same data and direction"
+            )
+
+
 def subset(loaded: Loaded, name: str) -> Any:
     """The data set of a part of the data, such as ``test``.
 
@@ -101,7 +115,7 @@ def subset(loaded: Loaded, name: str) -> Any:
     """
     if name not in loaded.task.datasets:
         try:
-            loaded.task.load_dataset(name)
+            loaded.task.load_dataset(name, combine=name == loaded.task.cfg.train_subset)
         except FileNotFoundError:
             folder = loaded.task.cfg.data
             raise ValueError(f"{folder} has no subset {name!r}: choose another --subset") from None

@@ -50,6 +50,8 @@ def run(args: argparse.Namespace) -> list[Path] | list[str]:
     if bool(args.words) + args.json + bool(args.out) > 1:
         raise ValueError("say one of WORD ..., --json and --out FOLDER")
     if not args.out:
+        if args.tags:
+            raise ValueError("--tags are for a figure: say --out FOLDER, too")
         return listed(args)
     loaded = checkpoint.load(args.checkpoint, args.data, args.cpu)
     codes = vocabulary.type_codes(loaded, args.side)

@@ -73,11 +73,13 @@ def run(args: argparse.Namespace) -> list[Path]:
     if len(labels) != len(paths) or len(set(labels)) != len(labels):
         raise ValueError(f"--label: name each of {len(paths)} models differently")
     found: dict[str, dict[int, Counter[int]]] = {}
+    first: Loaded | None = None
     for label, path in zip(labels, paths, strict=True):
         loaded = translator(checkpoint.load(path, args.data, args.cpu))
-        if not found:
-            data = checkpoint.subset(loaded, args.subset)
+        if first is None:
+            first, data = loaded, checkpoint.subset(loaded, args.subset)
             words = _words(args, loaded.dictionary("target"), data)
+        checkpoint.same_words(first, loaded)
         found[label] = count(loaded, args, words)
     return _write(args, loaded, words, found)
 
@@ -112,10 +114,11 @@ def count(
             raise ValueError(f"--layer {layer}: {loaded.path} has layers 1 to {layers}")
         inputs = sample["net_input"]
         sources = inputs["src_tokens"].cpu()
-        aligned = align(weights[:, layer - 1].mean(1), sources, (source.pad(), source.eos()))
+        left_out = (source.pad(), source.eos())
+        aligned = align(weights[:, layer - 1].mean(1), sources, left_out)
         tokens = sample["target"] if args.step == "output" else inputs["prev_output_tokens"]
         tokens = tokens.cpu()
-        chosen = wanted[tokens]
+        chosen = wanted[tokens] & ~torch.isin(aligned, torch.tensor(left_out))  # of empty sources
         for word, other in zip(tokens[chosen].tolist(), aligned[chosen].tolist(), strict=True):
             counts[word][other] += 1
     return counts

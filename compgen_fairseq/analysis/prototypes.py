@@ -87,6 +87,8 @@ def run(args: argparse.Namespace) -> list[Path]:
         )
     dictionary = loaded.dictionary("source")
     word = vocabulary.index(dictionary, args.word, "source")
+    if word < dictionary.nspecial:
+        raise ValueError(f"{args.word!r} is no word but a symbol: it has no prototypes")
     dataset = checkpoint.subset(loaded, args.subset)
     options: Any = (
         loaded.model.prototype_config

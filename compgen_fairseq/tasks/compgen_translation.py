@@ -37,6 +37,9 @@ CORRECT, TOTAL = "_exact_match_correct", "_exact_match_total"
 class CompgenTranslationConfig(prototype_hook.PrototypeTaskConfig, TranslationConfig):
     """Options of ``--task compgen_translation``, on top of those of ``--task translation``."""
 
+    upsample_primary: int = option(
+        1, "how often TRAIN counts beside TRAIN1, TRAIN2 ..., further parts of the training set"
+    )
     eval_exact_match: bool = option(
         False,
         "decode the validation sets and report the percentage of sentences that equal "

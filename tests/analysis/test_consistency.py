@@ -6,7 +6,7 @@ import pytest
 import torch
 from random_batches import dictionary_of
 
-from compgen_fairseq.analysis import consistency
+from compgen_fairseq.analysis import checkpoint, consistency
 from compgen_fairseq.analysis.consistency import align
 
 PAD, EOS = 1, 2
@@ -17,6 +17,17 @@ def test_the_most_attended_word_is_taken():
     sources = torch.tensor([[7, 8, 9, EOS]])
     assert align(weights, sources, (EOS,)).tolist() == [[9, 7]]
     assert align(weights, sources, ()).tolist() == [[EOS, 7]]
+
+
+def test_models_of_other_words_are_refused():
+    one, other = dictionary_of("dog"), dictionary_of("Hund")
+    models = [
+        checkpoint.Loaded(None, SimpleNamespace(source_dictionary=s, target_dictionary=t), None, n)
+        for n, s, t in (("a.pt", one, other), ("b.pt", one, other), ("c.pt", other, one))
+    ]
+    checkpoint.same_words(*models[:2])
+    with pytest.raises(ValueError, match=r"a\.pt and c\.pt have other source dictionaries"):
+        checkpoint.same_words(models[0], models[2])
 
 
 def test_the_default_words_are_frequent_ones_of_meaning():

@@ -222,11 +222,13 @@ def test_what_cannot_be_done_is_one_sentence(structural, plain, tiny_data, tmp_p
         (["embeddings", plain, data, "--top", "3"], "at least 4 vectors, not 3"),
         (["prototypes", plain, data, "blik"], "'blik' is not in the source dictionary; near it"),
         (["prototypes", structural, data, "lug"], "has no states to cluster"),
+        (["prototypes", plain, data, "</s>"], "'</s>' is no word but a symbol"),
     ):
         kind, *words = command
         assert reason in refusal(f"compgen-analyze {kind}", *words, "--cpu", "--out", out)
     said = refusal("compgen-analyze codes", structural, data, "--out", file)
     assert "file is no folder: choose another --out" in said
+    assert "say --out FOLDER" in refusal("compgen-analyze codes", structural, data, "--tags", file)
     assert not out.exists(), "something half-written is left"
 
 

@@ -43,6 +43,13 @@ def test_pairs_that_are_left_out_are_counted(tmp_path):
     assert "7 train, 1 valid, 1 test pairs" in done.stdout
 
 
+def test_symbols_of_fairseq_are_no_words(tmp_path):
+    (tmp_path / "pairs.tsv").write_text("".join(f"w{i} </s>\tx\n" for i in range(9)))
+    flags = ["--languages", "en", "lf", "--valid", 1, "--test", 1, "--bpe-merges", 0]
+    done = bitext(tmp_path / "data", "--train", tmp_path / "pairs.tsv", *flags, "--tokenized")
+    assert done.returncode == 1 and "has the word </s>, which is a symbol of" in done.stderr
+
+
 @pytest.mark.parametrize("more", [["--bpe-merges", 0], ["--sentencepiece", "--bpe-merges", 60]])
 def test_compounds_of_the_test_set(more, tmp_path):
     """A compound that is not in its sentence is refused; the files may not come alone."""

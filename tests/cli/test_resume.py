@@ -194,6 +194,28 @@ def test_a_run_that_resumes_goes_on_counting_for_patience(flags, tmp_path):
     assert updates(last) == 40
 
 
+@pytest.mark.parametrize(
+    "limit", [("--lr", 1e-30, "--patience", 1, "--save-interval", 1), ("--stop-time-hours", 1e-6)]
+)
+def test_a_run_that_has_ended_before_its_last_update_trains_no_further(limit, flags, tmp_path):
+    run = [flag for flag in flags("plain") if flag != "--disable-validation"]
+    run += [*limit, "--save-interval-updates", 0, "--save-dir", tmp_path]
+    assert status("train", *run) == 0
+    last = tmp_path / "checkpoint_last.pt"
+    ended, content = updates(last), last.read_bytes()
+    assert 0 < ended < 24
+    assert status("train", *run) == 0
+    assert last.read_bytes() == content
+
+
+def test_validation_on_the_training_set_counts_for_no_epoch(flags, tmp_path):
+    run = [flag for flag in flags("plain") if flag != "--disable-validation"]
+    run += ["--valid-subset", "valid,train", "--train-batches", "sorted"]
+    run += ["--max-epoch", 2, "--max-update", 100]
+    assert status("train", *run, "--save-dir", tmp_path) == 0
+    assert updates(tmp_path / "checkpoint_last.pt") == 20
+
+
 @pytest.mark.parametrize("workers", [1, pytest.param(2, marks=pytest.mark.long)])
 def test_a_finished_run_trains_no_further(workers, flags, tmp_path):
     run = [*flags("plain"), "--save-dir", tmp_path, "--log-file", tmp_path / "log"]

@@ -95,6 +95,9 @@ def test_what_a_result_is_made_of_belongs_together(make):
     with pytest.raises(ValueError, match="has done 80 of 90 updates: it is not finished"):
         result(folder)
     log.write_text(log.read_text() + "early stop since …\n| done training in 3 seconds\n")
+    with pytest.raises(ValueError, match="has exact_match of one checkpoint only"):
+        result(folder)
+    shutil.copy(folder / "test.best.json", folder / "test.last.json")
     checkpoint = folder / "checkpoint_best.pt"
     checkpoint.touch()
     os.utime(checkpoint, (1, 1))
@@ -107,6 +110,16 @@ def test_what_a_result_is_made_of_belongs_together(make):
     os.utime(folder / "test.best.json", (1, 1))
     with pytest.raises(ValueError, match=r"is older than .*: evaluate the run again"):
         result(folder)
+
+
+def test_how_it_was_decoded_is_a_setting(make):
+    folders = make("sal.1"), make("sal.2")
+    assert differences(*(read_run(folder).settings for folder in folders)) == []
+    for folder, beam in zip(folders, (1, 4), strict=True):
+        for name in ("best", "last"):
+            (folder / f"test.{name}.log").write_text(f"data 1 2, flags --beam {beam} \nS-0\ta\n")
+    found = [read_run(folder).settings["decoding"] for folder in folders]
+    assert found == ["data 1 2, flags --beam 1", "data 1 2, flags --beam 4"]
 
 
 def test_seeds_paths_logging_and_devices_are_no_settings(make):

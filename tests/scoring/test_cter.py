@@ -67,6 +67,7 @@ def test_modifiers_are_replaced_as_strings_and_unknown_words_refused(compound):
         ("the dog", "我有犬。", ()),
         ("the dog", "我有猫。", ("atom:N:dog",)),
         ("the dog he liked", "他 喜@@ 欢的 狗", ()),  # subwords are joined
+        ("the dog he liked", "他\u3000喜\u00a0欢 ▁的 狗", ()),  # so are words, whatever is between
         ("the dog he liked", "他 喜@@欢的 狗", ("atom:MOD:mod0",)),  # "@@" needs its space
         ("the large dog", "大家 都 有 狗", ()),  # any place will do
         ("every red dog", "猫", ("atom:DET:every", "atom:ADJ:red", "atom:N:dog")),

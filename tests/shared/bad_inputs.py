@@ -128,6 +128,7 @@ MIXED = {
         ("transformer", "cat_pretraining"),
     )
 }
+MIXED["--arch proto_transformer --task translation"] = ("--task translation", "no prototypes")
 COMBINATIONS = {
     "--arch none": ("--arch",),
     "--task none": ("--task",),
@@ -145,6 +146,8 @@ COMBINATIONS = {
     "--restore-file @checkpoints/text.pt": ("@checkpoints/text.pt",),
     "--restore-file @checkpoints/half.pt": ("@checkpoints/half.pt",),
     "--finetune-from-model @none.pt": ("@none.pt",),
+    "--continue-once @none.pt": ("--continue-once", "@none.pt"),
+    "--fp16": ("--fp16", "--bf16"),
     "--finetune-from-model @checkpoints/empty.pt": ("@checkpoints/empty.pt",),
     "--valid-subset none": ("@data", "'none'"),
     "--train-subset none": ("@data", "'none'"),

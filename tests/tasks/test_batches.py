@@ -2,6 +2,7 @@
 
 import gc
 import multiprocessing
+import shutil
 import threading
 
 import numpy as np
@@ -41,6 +42,16 @@ def test_only_the_training_set_is_mixed(tiny_data):
     assert isinstance(load(tiny_data, train_batches="mixed")[1], MixedLengthsDataset)
     assert not isinstance(load(tiny_data, "valid", train_batches="mixed")[1], MixedLengthsDataset)
     assert not isinstance(load(tiny_data)[1], MixedLengthsDataset)
+
+
+def test_further_parts_of_the_training_set_count_once(tiny_data, tmp_path):
+    data = shutil.copytree(tiny_data, tmp_path / "data")
+    for file in data.glob("train.*"):
+        shutil.copy(file, data / file.name.replace("train.", "train1."))
+    assert len(load(data)[1]) == 285
+    task = load(data)[0]
+    task.load_dataset("train", combine=True)
+    assert len(task.dataset("train")) == 2 * 285
 
 
 def test_the_wrapper_hands_on_what_the_trainer_asks_for(tiny_data):

@@ -1,0 +1,137 @@
+"""Batches: none is lost, none counts twice, and their processes and threads end in time."""
+
+import atexit
+import contextlib
+import inspect
+import queue
+import threading
+import time
+from collections.abc import Callable, Iterable
+from typing import Any
+
+import numpy as np
+from fairseq.data import data_utils
+from fairseq.data.iterators import BackgroundConsumer
+from fairseq.tasks import FairseqTask
+from fairseq.trainer import Trainer
+
+from compgen_fairseq.around import around
+
+SECONDS_FOR_A_BATCH = 5  # how long Python's end waits for a batch that is being fetched
+
+
+@around(data_utils, "batch_by_size")
+def keep_the_last_batch(
+    batch_by_size: Callable[..., Any], indices: Iterable[int], *args: Any, **kwargs: Any
+) -> list[Any]:
+    """Return every index in a batch.
+
+    fairseq drops the last batch when its size is no multiple of
+    ``--required-batch-size-multiple`` (8 by default), so that training, validation, generation
+    and interactive use each lose up to 7 sentences; without any index it fails instead.  What is
+    dropped is one whole batch within the limits, so it is put back as it was.
+    """
+    if not isinstance(indices, np.ndarray):
+        indices = np.fromiter(indices, dtype=np.int64)
+    if len(indices) == 0:
+        return []
+    batches = batch_by_size(indices, *args, **kwargs)
+    n = sum(map(len, batches))
+    return batches if n == len(indices) else [*batches, indices[n:]]
+
+
+@around(FairseqTask, "get_batch_iterator")
+def resume_with_the_same_batches(
+    get_batch_iterator: Callable[..., Any], *args: Any, **kwargs: Any
+) -> Any:
+    """Make a run that resumes after its first epoch draw the batches it was interrupted in.
+
+    fairseq forms the batches once, with a seed that depends on the epoch in which it does so, and
+    keeps them for all epochs. A resumed run forms them in a later epoch, hence other ones, and
+    counts the batches it has done already among those: some pairs come twice, some not at all.
+    Here they are always formed as in epoch 1; the order of the batches still changes by epoch.
+    Where a dataset forms others each epoch, the processes of ``--num-workers`` end with the epoch:
+    fairseq has them stay until Python collects cycles, which it does seldom.
+    """
+    call = inspect.signature(get_batch_iterator).bind(*args, **kwargs)
+    call.apply_defaults()
+    given = call.arguments
+    task, dataset, epoch = given["self"], given["dataset"], given["epoch"]
+    drawn_anew = given["update_epoch_batch_itr"] or given["disable_iterator_cache"]
+    kept = task.can_reuse_epoch_itr(dataset) and not drawn_anew
+    if not kept or dataset in task.dataset_to_epoch_iter:
+        iterator = get_batch_iterator(*call.args, **call.kwargs)
+        iterator.persistent_workers &= kept
+        return iterator
+    if not any(dataset is known for known in task.datasets.values()):
+        given["disable_iterator_cache"] = True  # a buffer of fairseq-interactive comes but once
+    given["epoch"] = 1
+    iterator = get_batch_iterator(*call.args, **call.kwargs)
+    iterator.epoch = max(epoch, 1)
+    dataset.set_epoch(epoch)
+    return iterator
+
+
+@around(Trainer, "get_valid_iterator")
+def validate_apart(
+    get_valid_iterator: Callable[..., Any],
+    trainer: Trainer,
+    subset: str,
+    disable_iterator_cache: bool = False,
+) -> Any:
+    """Give a validation on the training set batches of its own.
+
+    fairseq takes those of the training, whose epochs the validations then count for.
+    """
+    apart = disable_iterator_cache or subset == trainer.cfg.dataset.train_subset
+    return get_valid_iterator(trainer, subset, apart)
+
+
+@around(FairseqTask, "train_step")
+def tell_dummy_batches(
+    train_step: Callable[..., Any],
+    task: FairseqTask,
+    sample: dict[str, Any],
+    model: Any,
+    criterion: Any,
+    optimizer: Any,
+    update_num: int,
+    ignore_grad: bool = False,
+) -> Any:
+    """Let the criterion know, by ``sample["ignore_grad"]``, a batch that counts for nothing, and
+    count it for nothing.
+
+    A worker that has run out of batches repeats its first one, to keep the others company.
+    """
+    sample["ignore_grad"] = ignore_grad
+    loss, size, log = train_step(task, sample, model, criterion, optimizer, update_num, ignore_grad)
+    if ignore_grad:
+        size, log = 0 * size, {name: 0 * value for name, value in log.items()}
+    return loss, size, log
+
+
+@around(Trainer, "train_step")
+def dummy_batches_first(
+    train_step: Callable[..., Any], trainer: Trainer, samples: list[Any], raise_oom: bool = False
+) -> Any:
+    """Keep the real batches of an update whose last batch is a dummy (``--update-freq``).
+
+    fairseq takes the last for all: it would count nothing of what such a worker has done.
+    """
+    return train_step(trainer, sorted(samples, key=bool), raise_oom)
+
+
+@atexit.register
+def end_prefetching() -> None:
+    """Let fairseq's threads that fetch batches ahead end before Python does.
+
+    Python stops a thread at whatever it is doing; one that is inside PyTorch takes the process with
+    it, and a training that ``--max-update`` ended in the middle of an epoch exits with SIGABRT.
+    """
+    for thread in threading.enumerate():
+        if isinstance(thread, BackgroundConsumer):
+            thread._max_len = 0  # it ends after the batch that it is at
+            give_up = time.monotonic() + SECONDS_FOR_A_BATCH
+            while thread.is_alive() and time.monotonic() < give_up:
+                with contextlib.suppress(queue.Empty):  # it may be waiting for room
+                    thread._queue.get(timeout=0.01)
