@@ -147,9 +147,11 @@ def _best_checkpoint(args: Namespace) -> None:
 
 
 def _precision(args: Namespace) -> None:
-    trains = hasattr(args, "optimizer") and not getattr(args, "memory_efficient_fp16", False)
-    if trains and getattr(args, "fp16", False) and (args.cpu or not torch.cuda.is_available()):
-        raise ValueError("--fp16 needs a GPU: say --bf16, or --memory-efficient-fp16")
+    if not (hasattr(args, "optimizer") and getattr(args, "fp16", False)):
+        return
+    flat = not (args.memory_efficient_fp16 or args.fp16_no_flatten_grads)
+    if flat and not torch.cuda.is_available():
+        raise ValueError("--fp16 needs a GPU; say --bf16, or --fp16-no-flatten-grads, too")
 
 
 def _adam_betas(args: Namespace) -> None:
