@@ -37,9 +37,6 @@ CORRECT, TOTAL = "_exact_match_correct", "_exact_match_total"
 class CompgenTranslationConfig(prototype_hook.PrototypeTaskConfig, TranslationConfig):
     """Options of ``--task compgen_translation``, on top of those of ``--task translation``."""
 
-    upsample_primary: int = option(
-        1, "how often TRAIN counts beside TRAIN1, TRAIN2 ..., further parts of the training set"
-    )
     eval_exact_match: bool = option(
         False,
         "decode the validation sets and report the percentage of sentences that equal "
@@ -87,6 +84,7 @@ class CompgenTranslationTask(prototype_hook.PrototypeStages, TranslationTask):
     def __init__(
         self, cfg: CompgenTranslationConfig, src_dict: Dictionary, tgt_dict: Dictionary
     ) -> None:
+        cfg.upsample_primary = max(cfg.upsample_primary, 1)  # with fairseq's -1 train1 fails
         super().__init__(cfg, src_dict, tgt_dict)
         check(cfg)
         read = flags.generation_options
