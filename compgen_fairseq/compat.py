@@ -20,7 +20,7 @@ logging.getLogger("fairseq.tasks.text_to_speech").setLevel(logging.WARNING)
 from fairseq import checkpoint_utils, hub_utils  # noqa: E402
 from fairseq import options as command_line  # noqa: E402
 from fairseq import utils as fairseq_utils  # noqa: E402
-from fairseq.data import Dictionary, data_utils  # noqa: E402
+from fairseq.data import Dictionary, bucket_pad_length_dataset, data_utils  # noqa: E402
 from fairseq.dataclass import utils as dataclass_utils  # noqa: E402
 from fairseq.distributed import utils as distributed_utils  # noqa: E402
 from fairseq.file_io import PathManager  # noqa: E402
@@ -44,6 +44,7 @@ logger = logging.getLogger(__name__)
 
 def apply() -> None:
     """Mend what is no function of fairseq; importing this module mends those."""
+    vars(np)["compat"] = SimpleNamespace(long=np.int64)  # for buckets of lengths; NumPy 2 has none
     trust_what_checkpoints_hold()
     say_errors_in_sentences()
     quieten()
@@ -241,7 +242,7 @@ def apply_presets_to_yaml(
     return merge(parent, config, *args, **kwargs)
 
 
-@around(data_utils, "get_buckets")
+@around(bucket_pad_length_dataset, "get_buckets")
 def divide_lengths(_: Callable[..., Any], sizes: Any, num_buckets: int) -> Any:
     """The lengths of ``--num-batch-buckets``; fairseq names an argument that NumPy renamed."""
     shares = np.linspace(0, 100, num_buckets + 1)

@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 import torch
 from fairseq import options
-from fairseq.data import Dictionary, data_utils
+from fairseq.data import BucketPadLengthDataset, Dictionary, ListDataset, data_utils
 from fairseq.dataclass.configs import EMAConfig, FairseqConfig
 from fairseq.dataclass.initialize import add_defaults
 from fairseq.models.ema import EMA
@@ -63,7 +63,10 @@ def test_what_is_not_said_is_named(parser, missing, capsys):
 
 
 def test_buckets_of_lengths():
-    assert data_utils.get_buckets(np.arange(1, 12), 2).tolist() == [6, 11]
+    texts = ListDataset([torch.ones(n, dtype=torch.long) for n in range(1, 12)])
+    dataset = BucketPadLengthDataset(texts, np.arange(1, 12), 2, pad_idx=1, left_pad=False)
+    assert dataset.buckets.tolist() == [6, 11]
+    assert [len(dataset[i]) for i in range(11)] == [6] * 6 + [11] * 5
 
 
 def batches(n, batch_by_size=None, seed=0, **limits):

@@ -244,11 +244,7 @@ def prepare(
                 cut = bitext.transform(pairs, subwords, subwords, args.workers)
                 filtered = part == "train" or (part == "valid" and corpus.held_out)
                 for pair in filter(keep, cut) if filtered and late else cut:
-                    if found := SYMBOLS & {*pair[0].split(), *pair[1].split()}:
-                        raise ValueError(
-                            f"a pair of {part} has the word {min(found)}, which is a symbol of "
-                            f"fairseq's: escape it ({pair[0][:80]!r}, {pair[1][:80]!r})."
-                        )
+                    _refuse_symbols(part, pair)
                     yield part, pair
 
         bitext.write_parts(parts(), folder, sides)
@@ -267,6 +263,16 @@ def prepare(
         _link(path, work.raw / path.name)
     if model:
         _link(model, work.data / model.name)
+
+
+def _refuse_symbols(part: str, pair: Sequence[str]) -> None:
+    """Refuse words that are symbols of fairseq's dictionaries; Moses' tokenizer escapes them."""
+    words = {word for side in pair if "<" in side for word in side.split()}
+    if found := SYMBOLS & words:
+        raise ValueError(
+            f"a pair of {part} has the word {min(found)}, which is a symbol of fairseq's: escape "
+            f"it ({pair[0][:80]!r}, {pair[1][:80]!r})."
+        )
 
 
 def _link(path: Path, to: Path) -> None:

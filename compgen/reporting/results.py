@@ -54,10 +54,9 @@ def result(folder: Path | str, may_differ: frozenset[str] = frozenset()) -> dict
     most = last["settings"]["optimization"]["max_update"]
     if most and run.updates < most and not _ended(run.path / "train.log"):
         raise ValueError(f"{run.path} has done {run.updates} of {most} updates: it is not finished")
-    best, last_ones = ({n.name for n in run.scores if n.checkpoint == c} for c in CHECKPOINTS)
-    if best != last_ones:
-        lacking = ", ".join(sorted(best ^ last_ones))
-        raise ValueError(f"{run.path} has {lacking} of one checkpoint only: evaluate it to the end")
+    best, of_last = ({n.name for n in run.scores if n.checkpoint == c} for c in CHECKPOINTS)
+    if alone := ", ".join(sorted(best ^ of_last)):
+        raise ValueError(f"{run.path} has {alone} of one checkpoint only: evaluate it to the end")
     for name, score in run.scores.items():
         checkpoint = run.path / f"checkpoint_{name.checkpoint}.pt"
         if checkpoint.exists() and checkpoint.stat().st_mtime > score.file.stat().st_mtime:

@@ -161,7 +161,7 @@ def _methods(runs: Sequence[Run], order: Iterable[str]) -> list[Trained]:
         if alike:
             _must_agree(alike, "settings", lambda run: run.settings["settings"])
             _must_agree(alike, "updates", lambda run: run.updates)
-            _must_agree(alike, "scores", lambda run: sorted(run.scores))
+            _must_agree(alike, "scores", lambda run: sorted(map(" of ".join, run.scores)))
             row = Row(label, tuple(run for run in alike if not untrained(run)))
             methods.append(Trained(row, tuple(filter(untrained, alike))))
     return methods

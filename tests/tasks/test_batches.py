@@ -54,6 +54,12 @@ def test_further_parts_of_the_training_set_count_once(tiny_data, tmp_path):
     assert len(task.dataset("train")) == 2 * 285
 
 
+def test_sentences_are_padded_to_buckets_of_lengths(tiny_data):
+    _, dataset = load(tiny_data, num_batch_buckets=2)
+    lengths = {len(dataset[i]["source"]) for i in range(len(dataset))}
+    assert len(lengths) == 2 and max(lengths) == max(dataset.src_sizes)
+
+
 def test_the_wrapper_hands_on_what_the_trainer_asks_for(tiny_data):
     _, dataset = load(tiny_data, train_batches="mixed")
     plain = dataset.dataset
