@@ -53,7 +53,7 @@ def seconds(encoder: CATEncoder, tokens: torch.Tensor) -> float:
     def step() -> None:
         encoder.representations(tokens)[0].float().square().mean().backward()
 
-    taken = bench.stopwatch(bench.timer(tokens.is_cuda), tokens.is_cuda, step)
+    taken, _ = bench.stopwatch(bench.timer(tokens.is_cuda), tokens.is_cuda, step)
     encoder.zero_grad()
     return taken
 

@@ -84,12 +84,7 @@ class Part:
 
 def seconds(work: Callable[[], Any], cuda: bool) -> tuple[float, Any]:
     """What some work takes, and its result."""
-    clock = bench.timer(cuda)
-    begin = clock()
-    result = work()
-    if cuda:
-        torch.cuda.synchronize()
-    return clock() - begin, result
+    return bench.stopwatch(bench.timer(cuda), cuda, work)
 
 
 def group_states(model: Any, part: Part, settings: Settings) -> list[np.ndarray]:

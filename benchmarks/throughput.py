@@ -170,15 +170,15 @@ def timer(cuda: bool) -> Callable[[], float]:
     return time.perf_counter if cuda else time.process_time
 
 
-def stopwatch(timer: Callable[[], float], cuda: bool, work: Callable[[], None]) -> float:
-    """Seconds that the work takes by this timer, the GPU's part included."""
+def stopwatch(timer: Callable[[], float], cuda: bool, work: Callable[[], Any]) -> tuple[float, Any]:
+    """Seconds that the work takes by this timer, the GPU's part included; and its result."""
     if cuda:
         torch.cuda.synchronize()
     start = timer()
-    work()
+    result = work()
     if cuda:
         torch.cuda.synchronize()
-    return timer() - start
+    return timer() - start, result
 
 
 def growth(work: Callable[[], None], cuda: bool) -> int:
@@ -213,7 +213,8 @@ def measure(
         for measured, samples in batches.items():
             totals = [0.0] * len(contenders)
             for sample, (i, c) in itertools.product(samples, enumerate(contenders)):
-                totals[i] += stopwatch(timer, cuda, functools.partial(c.work, measured, sample))
+                work = functools.partial(c.work, measured, sample)
+                totals[i] += stopwatch(timer, cuda, work)[0]
             for c, total in zip(contenders, totals, strict=True):
                 c.seconds[measured] += [total] * (turn > 0)
         print(f"round {turn} of {rounds} done", file=sys.stderr)

@@ -14,19 +14,6 @@ from compgen_cli.parser import Parser
 logger = logging.getLogger("compgen-prototypes")
 
 
-def new_file(name: str) -> Path:
-    """The path of a file to write, asked for before the work begins.
-
-    Raises:
-        ValueError: if it can't be one.
-    """
-    path = Path(name)
-    if path.is_dir() or not path.parent.is_dir():
-        what = "is a folder" if path.is_dir() else f"there is no folder {path.parent}"
-        raise ValueError(f"--output {name}: {what}")
-    return path
-
-
 def extract(args: argparse.Namespace) -> None:
     """Write the checkpoint again, with prototypes of its model's states over a data folder."""
     import torch
@@ -36,7 +23,10 @@ def extract(args: argparse.Namespace) -> None:
     from compgen_fairseq.prototypes.checkpoint import load
     from compgen_fairseq.tasks.prototype_hook import fill_tables, settings_of
 
-    output = new_file(args.output)
+    output = Path(args.output)
+    if output.is_dir() or not output.parent.is_dir():  # before the work begins
+        what = "is a folder" if output.is_dir() else f"there is no folder {output.parent}"
+        raise ValueError(f"--output {output}: {what}")
     if output.exists() and not args.force:
         raise ValueError(f"{output} is there already: choose another --output, or --force")
     k = args.prototypes_per_token

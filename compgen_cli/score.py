@@ -29,6 +29,8 @@ def metric_of(args: argparse.Namespace) -> Metric:
         ValueError: if COGS has no cases, or an option is for other metrics.
     """
     how = bleu_options(args)
+    if args.metric == "chrf" and args.tokenize != BleuOptions().tokenize:
+        raise ValueError("--tokenize is for BLEU only: chrF counts characters")
     if args.metric in SCORES:
         return BleuMetric(replace(how, score=args.metric), args.reference)
     if how != BleuOptions():

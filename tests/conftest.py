@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 from instant import instant
+from small_models import TRANSFORMER
 
 os.environ.setdefault("OMP_NUM_THREADS", "1")  # before torch is imported: tiny models, busy cores
 
@@ -67,16 +68,6 @@ def plugin() -> list[str]:
 
 
 @pytest.fixture(scope="session")
-def tiny_sizes() -> list[str]:
-    """``--arch transformer`` and its sizes: one layer of width 16 and two heads on each side."""
-    flags = ["--arch", "transformer"]
-    for side in ("encoder", "decoder"):
-        sizes = {"layers": 1, "embed-dim": 16, "ffn-embed-dim": 32, "attention-heads": 2}
-        flags += [f"--{side}-{name}={size}" for name, size in sizes.items()]
-    return flags
-
-
-@pytest.fixture(scope="session")
 def tiny_training() -> list[str]:
     """Flags under which a tiny model learns some of the tiny data within a few epochs.
 
@@ -116,7 +107,6 @@ def tiny_data(tmp_path_factory: pytest.TempPathFactory, run: Callable[..., str])
 def tiny_model(
     tiny_data: Path,
     plugin: list[str],
-    tiny_sizes: list[str],
     tiny_training: list[str],
     run: Callable[..., str],
 ) -> Path:
@@ -129,7 +119,7 @@ def tiny_model(
     best = "--best-checkpoint-metric exact_match --maximize-best-checkpoint-metric"
     log = run(
         "fairseq_cli.train",
-        *(tiny_data, *plugin, *tiny_sizes, *tiny_training, *task.split(), *best.split()),
+        *(tiny_data, *plugin, *TRANSFORMER, *tiny_training, *task.split(), *best.split()),
         *("--eval-exact-match-args", '{"beam": 5}', "--max-epoch", 8, "--save-dir", folder),
     )
     (folder / "train.log").write_text(log)

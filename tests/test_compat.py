@@ -116,13 +116,6 @@ def test_a_sentence_longer_than_max_tokens_is_an_error_and_not_lost():
         batches(37, max_tokens=5)
 
 
-def test_applying_twice_changes_nothing():
-    mended = data_utils.batch_by_size
-    compat.apply()
-    assert data_utils.batch_by_size is mended
-    assert not hasattr(mended.__wrapped__, "__wrapped__")
-
-
 def test_fairseqs_own_task_batches_every_sentence(tiny_data):
     options = {"train_subset": "train", "dataset_impl": None, "required_seq_len_multiple": 1}
     task = TranslationTask.setup_task(TranslationConfig(data=str(tiny_data), **options))

@@ -49,10 +49,9 @@ def gather(
     """Read the lines of a data set's files, from unpacked files or else from the archives.
 
     Args:
-        name: the data set's folder in ``$COMPGEN_DATA``.
+        name, downloads: as for :func:`compgen.data.publisher.collect`.
         packages: what the publisher offers.
         digests: the SHA-256 that packages and members must have, where it is known.
-        downloads: the folder for downloads, ``Preparation.folder / "downloads"``.
         folder: the user's own copy, with the archives or with what they unpack to; by default
             ``$COMPGEN_DATA/name``.
 
@@ -68,13 +67,8 @@ def gather(
     for package in packages:
         unpacked = folder is not None and all((folder / m).is_file() for m in package.members)
         wanted = package.members if package.members and unpacked else [package.name]
-        if folder is None and package.url is None:
-            raise ValueError(
-                f"{package.name} is not offered for download; name the folder that has it with"
-                " --from (see --help)."
-            )
         files = {file: digests[file] for file in wanted}
-        found = collect(name, files, package.url or "", downloads, folder)
+        found = collect(name, files, package.url, downloads, folder)
         inputs |= found
         if package.members and not unpacked:
             texts = _members(found[package.name], package.members)

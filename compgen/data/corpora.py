@@ -6,28 +6,10 @@ default is the WMT'17 set), ``prepare-wmt14en2fr.sh`` and ``prepare-iwslt14.sh``
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from urllib.parse import urlsplit
+
+from compgen.data.archives import Package
 
 Files = Sequence[tuple[str, str]]  # of the source and of the target
-
-
-@dataclass(frozen=True)
-class Download:
-    """A file at its publisher's.
-
-    Args:
-        base: the address before ``/name``.
-        name: the rest of the address, and the file's name in a folder that has it.
-        sha256: the publisher's file's; None if it is not known.
-    """
-
-    base: str
-    name: str
-    sha256: str | None = None
-
-    def place(self, mirror: str | None = None) -> str:
-        """``base``, or the same path at ``mirror``."""
-        return self.base if mirror is None else mirror.rstrip("/") + urlsplit(self.base).path
 
 
 @dataclass(frozen=True)
@@ -57,7 +39,7 @@ class Corpus:
     about: str
     folder: str
     languages: tuple[str, str]
-    downloads: Sequence[Download]
+    downloads: Sequence[Package]
     train: Files
     test: Files
     valid: Files = ()
@@ -93,10 +75,12 @@ WMT17_EN_DE = Corpus(
     folder="wmt17_en_de",
     languages=EN_DE,
     downloads=[
-        Download(f"{STATMT}/wmt13", "training-parallel-europarl-v7.tgz"),
-        Download(f"{STATMT}/wmt13", "training-parallel-commoncrawl.tgz"),
-        Download("http://data.statmt.org/wmt17/translation-task", "training-parallel-nc-v12.tgz"),
-        Download(f"{STATMT}/wmt14", "test-full.tgz"),
+        Package("training-parallel-europarl-v7.tgz", url=f"{STATMT}/wmt13"),
+        Package("training-parallel-commoncrawl.tgz", url=f"{STATMT}/wmt13"),
+        Package(
+            "training-parallel-nc-v12.tgz", url="http://data.statmt.org/wmt17/translation-task"
+        ),
+        Package("test-full.tgz", url=f"{STATMT}/wmt14"),
     ],
     train=_sides(
         EN_DE,
@@ -118,12 +102,12 @@ WMT14_EN_FR = Corpus(
     folder="wmt14_en_fr",
     languages=EN_FR,
     downloads=[
-        Download(f"{STATMT}/wmt13", "training-parallel-europarl-v7.tgz"),
-        Download(f"{STATMT}/wmt13", "training-parallel-commoncrawl.tgz"),
-        Download(f"{STATMT}/wmt13", "training-parallel-un.tgz"),
-        Download(f"{STATMT}/wmt14", "training-parallel-nc-v9.tgz"),
-        Download(f"{STATMT}/wmt10", "training-giga-fren.tar"),
-        Download(f"{STATMT}/wmt14", "test-full.tgz"),
+        Package("training-parallel-europarl-v7.tgz", url=f"{STATMT}/wmt13"),
+        Package("training-parallel-commoncrawl.tgz", url=f"{STATMT}/wmt13"),
+        Package("training-parallel-un.tgz", url=f"{STATMT}/wmt13"),
+        Package("training-parallel-nc-v9.tgz", url=f"{STATMT}/wmt14"),
+        Package("training-giga-fren.tar", url=f"{STATMT}/wmt10"),
+        Package("test-full.tgz", url=f"{STATMT}/wmt14"),
     ],
     train=_sides(
         EN_FR,
@@ -148,7 +132,7 @@ IWSLT14_DE_EN = Corpus(
     "fairseq trains in the other direction with --source-lang en --target-lang de.",
     folder="iwslt14_en_de",
     languages=DE_EN,
-    downloads=[Download("https://dl.fbaipublicfiles.com/fairseq/data/iwslt14", "de-en.tgz")],
+    downloads=[Package("de-en.tgz", url="https://dl.fbaipublicfiles.com/fairseq/data/iwslt14")],
     train=_sides(DE_EN, "de-en/train.tags.de-en.{}"),
     test=_sides(
         DE_EN,
@@ -186,10 +170,10 @@ MULTI30K_EN_DE = Corpus(
     folder="multi30k",
     languages=EN_DE,
     downloads=[
-        Download(
-            "https://raw.githubusercontent.com/multi30k/dataset/master",
+        Package(
             f"data/task1/tok/{name}",
-            sha256,
+            url="https://raw.githubusercontent.com/multi30k/dataset/master",
+            sha256=sha256,
         )
         for name, sha256 in MULTI30K_SHA256.items()
     ],

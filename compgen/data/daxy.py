@@ -10,7 +10,7 @@ import random
 from collections.abc import Sequence
 
 from compgen.data.preparation import Parser, Preparation
-from compgen.data.publisher import at_hand, expected
+from compgen.data.publisher import collect, expected
 from compgen.data.scan import Pair, read_official
 from compgen.ranges import AT_LEAST_1, SEED
 from compgen.text import write_lines
@@ -84,7 +84,7 @@ def main(argv: Sequence[str] | None = None) -> None:
     if work.done():
         return
     with work:
-        files = at_hand("daxy", "the daxy files", official, args.folder)
+        files = collect("daxy", official, None, work.folder, args.folder)
         parts = {name: read_official(path) for name, path in files.items()}
         valid, train = hold_out_sources(parts["train.daxy"], args.valid_size, args.seed)
         subsets = {"train": train, "valid": valid, "test": parts["test.daxy"]}

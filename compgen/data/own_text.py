@@ -219,7 +219,8 @@ def write_text(
     def read(part: str) -> Iterator[bitext.Pair]:
         return _read(files[part], languages)
 
-    chosen = _choose((source for source, target in read("train") if target), held_out)
+    sources = (source for source, target in read("train") if target)
+    chosen = _choose(sources, held_out) if held_out else {}
 
     def parts() -> Iterator[tuple[str, bitext.Pair]]:
         written = set()

@@ -19,7 +19,6 @@ module's command reads::
 
 import argparse
 import fcntl
-import importlib.util
 import json
 import os
 import platform
@@ -102,8 +101,8 @@ class Preparation:
     As a context it holds the work folder, ``.DEST.preparing`` beside DEST, which no other run can
     hold at the same time. ``data`` in it becomes DEST and is always made anew; finished steps and
     downloads (anything else in the work folder) outlive an interruption or an error, unfinished
-    ones do not. ``finish`` removes it all. Entering it raises a ``ValueError`` if fairseq is not
-    installed or another run holds it.
+    ones do not. ``finish`` removes it all. Entering it raises a ``ValueError`` if another run
+    holds it.
 
     Args:
         script: the script as a user calls it, ``prepare/cogs.sh``.
@@ -174,10 +173,6 @@ class Preparation:
         return True
 
     def __enter__(self) -> Self:
-        if importlib.util.find_spec("fairseq_cli") is None:
-            raise ValueError(
-                f"{sys.executable} has no fairseq; set PYTHON to a Python with fairseq."
-            )
         if self.folder.is_symlink():  # what is removed in it would be somebody else's
             raise ValueError(f"{self.folder} is a link; remove it.")
         self._parents = [path for path in self.folder.parents if not path.exists()]
@@ -195,7 +190,8 @@ class Preparation:
         return self
 
     def __exit__(self, *_: object) -> None:
-        if self.folder.exists():
+        # published, it is gone, or another run's by now
+        if self.folder.exists() and os.path.samestat(os.fstat(self._lock), self.folder.stat()):
             self._clean()
             folders = [path for path in self.folder.iterdir() if path.is_dir()]
             for folder in (*folders, self.folder, *self._parents):
@@ -271,15 +267,7 @@ class Preparation:
         print(f"{self.dest}:", ", ".join(f"{n} {part}" for part, n in pairs.items()), "pairs")
 
     def publish(self, sizes: Mapping[str, Any], inputs: Mapping[str, Path]) -> None:
-        """Write ``PREPARED.json`` and put DEST in its place.
-
-        Args:
-            sizes: what the record says about the data, by name.
-            inputs: the files that were read; their SHA-256 goes into the record.
-
-        Raises:
-            ValueError: DEST appeared meanwhile.
-        """
+        """Write ``PREPARED.json`` with these sizes, and put DEST in its place."""
         owners = metadata.packages_distributions()
         versions = {owner for name in ("fairseq", *self.packages) for owner in owners.get(name, [])}
         record = {

@@ -13,7 +13,7 @@ from typing import Any
 from compgen.data import hownet
 from compgen.data.checksums import check_file, sha256
 from compgen.data.preparation import Parser, Preparation
-from compgen.data.publisher import at_hand, expected
+from compgen.data.publisher import collect, expected
 from compgen.data.sememes import Annotations
 from compgen.ranges import AT_LEAST_1
 from compgen.text import count_lines, read_lines, write_lines
@@ -115,11 +115,11 @@ def main(argv: Sequence[str] | None = None) -> None:
             settings[name] = sha256(path)
     wanted = {**({} if args.senses else ANNOTATED), **({} if args.text else SAMPLE)}
     official = expected(wanted, args.checksums, settings)
-    work = CorpusPreparation(parser.prog, args.dest, settings, packages=["subword_nmt"])
+    work = Preparation(parser.prog, args.dest, settings, packages=["subword_nmt"])
     if work.done():
         return
     with work:
-        files = at_hand("hownet", "HowNet's files", official, args.folder) if official else {}
+        files = collect("hownet", official, None, work.folder, args.folder)
         if args.senses:
             annotations = hownet.read_senses(args.senses)
         else:
@@ -130,7 +130,7 @@ def main(argv: Sequence[str] | None = None) -> None:
         coverage = annotations.coverage(w for line in chain(train, valid) for w in line.split())
         cut(train, valid, args.bpe_merges, work)
         inputs = files | {name: path for name, path in own.items() if path is not None}
-        work.finish_text(coverage, annotations, inputs)
+        finish(work, coverage, annotations, inputs)
 
 
 def cut(train: Sequence[str], valid: Sequence[str], merges: int, work: Preparation) -> None:
@@ -150,38 +150,33 @@ def cut(train: Sequence[str], valid: Sequence[str], merges: int, work: Preparati
         write_lines(work.raw / part, map(bpe, lines))
 
 
-class CorpusPreparation(Preparation):
-    """A folder of one-sided text that is made, or there already."""
+def finish(
+    work: Preparation,
+    coverage: Mapping[str, int],
+    annotations: Annotations,
+    inputs: Mapping[str, Path],
+) -> None:
+    """Binarise ``raw``, put DEST in its place, and say how much of the text is annotated.
 
-    def finish_text(
-        self, coverage: Mapping[str, int], annotations: Annotations, inputs: Mapping[str, Path]
-    ) -> None:
-        """Binarise ``raw``, write ``PREPARED.json`` and put DEST in its place.
-
-        Args:
-            coverage: what :meth:`Annotations.coverage` says of the text.
-            annotations: the sememes of words.
-            inputs: the files that were read; their SHA-256 goes into the record.
-
-        Raises:
-            ValueError: fairseq fails, or DEST appeared meanwhile.
-        """
-        self.binarise("--only-source")
-        sentences = {
-            part: sum(1 for line in read_lines(self.raw / part) if line)
-            for part in ("train", "valid")
-        }
-        sizes = {
-            "sentences": sentences,
-            "vocabulary": {"subwords": count_lines(self.data / "dict.txt") + 4},
-            "sememes": {
-                "sememes": len(annotations.names),
-                "annotated_words": len(annotations.words),
-                **coverage,
-            },
-        }
-        self.publish(sizes, inputs)
-        print(f"{self.dest}:", ", ".join(f"{n} {p}" for p, n in sentences.items()), "sentences")
-        for what in ("types", "tokens"):
-            part, whole = coverage[f"annotated_{what}"], coverage[what]
-            print(f"annotated: {part} of {whole} {what} ({100 * part / whole:.1f}%)")
+    Args:
+        work: a folder whose text and annotations are written.
+        coverage: what :meth:`Annotations.coverage` says of the text.
+        annotations: the sememes of words.
+        inputs: the files that were read; their SHA-256 goes into the record.
+    """
+    work.binarise("--only-source")
+    sentences = {part: sum(map(bool, read_lines(work.raw / part))) for part in ("train", "valid")}
+    sizes = {
+        "sentences": sentences,
+        "vocabulary": {"subwords": count_lines(work.data / "dict.txt") + 4},
+        "sememes": {
+            "sememes": len(annotations.names),
+            "annotated_words": len(annotations.words),
+            **coverage,
+        },
+    }
+    work.publish(sizes, inputs)
+    print(f"{work.dest}:", ", ".join(f"{n} {p}" for p, n in sentences.items()), "sentences")
+    for what in ("types", "tokens"):
+        part, whole = coverage[f"annotated_{what}"], coverage[what]
+        print(f"annotated: {part} of {whole} {what} ({100 * part / whole:.1f}%)")

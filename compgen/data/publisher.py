@@ -44,7 +44,11 @@ def own_copy(name: str, folder: Path | None) -> Path | None:
 
 
 def collect(
-    name: str, files: Mapping[str, str | None], url: str, downloads: Path, folder: Path | None
+    name: str,
+    files: Mapping[str, str | None],
+    url: str | None,
+    downloads: Path,
+    folder: Path | None,
 ) -> dict[str, Path]:
     """Find the publisher's files and check them; download what is nowhere at hand.
 
@@ -52,7 +56,7 @@ def collect(
         name: the data set's folder in ``$COMPGEN_DATA``.
         files: the paths in the publisher's repository with their SHA-256; None where it is not
             known, so that a download could not be checked.
-        url: where the publisher's repository is served file by file.
+        url: where the publisher's repository is served file by file; None if nowhere.
         downloads: the folder for downloads, ``Preparation.folder / "downloads"``.
         folder: the user's own copy of the repository; by default ``$COMPGEN_DATA/name``.
 
@@ -65,44 +69,21 @@ def collect(
     folder = own_copy(name, folder)
     if folder is not None:
         found = {file: folder / file for file in files}
-    else:
-        digests = {file: digest for file, digest in files.items() if digest is not None}
-        if unknown := [file for file in files if file not in digests]:
+        for file, path in found.items():
+            check_file(path, files[file])
+        return found
+    digests = {file: digest for file, digest in files.items() if digest is not None}
+    for file in files:
+        if url is None:
             raise ValueError(
-                f"{unknown[0]} has no known checksum, so it is not downloaded; get it from its"
+                f"{file} is not offered for download; name the folder that has it with --from"
+                " (see --help)."
+            )
+        if file not in digests:
+            raise ValueError(
+                f"{file} has no known checksum, so it is not downloaded; get it from its"
                 " publisher and name the folder with --from (see --help)."
             )
-        found = {
-            file: fetch(f"{url}/{file}", digest, downloads / file)
-            for file, digest in digests.items()
-        }
-    for file, path in found.items():
-        check_file(path, files[file])
-    return found
-
-
-def at_hand(
-    name: str, what: str, files: Mapping[str, str | None], folder: Path | None
-) -> dict[str, Path]:
-    """Find files that are never downloaded, as their addresses are not known, and check them.
-
-    Args:
-        name: the data set's folder in ``$COMPGEN_DATA``.
-        what: what a message calls the files.
-        files: as for :func:`collect`.
-        folder: the user's own copy; by default ``$COMPGEN_DATA/name``.
-
-    Returns:
-        Where each of ``files`` is.
-
-    Raises:
-        ValueError: nothing says where they are, or one is missing or another one.
-    """
-    folder = own_copy(name, folder)
-    if folder is None:
-        if not (data := os.environ.get("COMPGEN_DATA")):
-            raise ValueError(
-                f"neither --from nor $COMPGEN_DATA says where {what} are (see --help)."
-            )
-        folder = Path(data, name)
-    return collect(name, files, "", folder, folder)
+    return {
+        file: fetch(f"{url}/{file}", digest, downloads / file) for file, digest in digests.items()
+    }

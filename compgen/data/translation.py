@@ -12,6 +12,7 @@ import zlib
 from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
 from pathlib import Path
+from urllib.parse import urlsplit
 
 from tqdm import tqdm
 
@@ -61,7 +62,7 @@ def main(argv: Sequence[str]) -> None:
 
 
 def _parser(name: str, corpus: Corpus) -> Parser:
-    files = "\n".join(f"  {one.place()}/{one.name}" for one in corpus.downloads)
+    files = "\n".join(f"  {one.url}/{one.name}" for one in corpus.downloads)
     parser = Parser(
         f"prepare/{name}.sh",
         ABOUT.format(title=corpus.title, about=corpus.about, folder=corpus.folder, files=files),
@@ -111,8 +112,10 @@ def gather(corpus: Corpus, args: argparse.Namespace, downloads: Path) -> dict[st
     known = {Path(n).name: d for path in lists for n, d in read_checksums(path).items()}
     found: dict[str, Path] = {}
     for one in corpus.downloads:
-        digest = one.sha256 or known.get(Path(one.name).name)
-        url, place = one.place(args.mirror), args.downloads or downloads
+        digest = known.get(Path(one.name).name, one.sha256)
+        url, place = one.url or "", args.downloads or downloads
+        if args.mirror is not None:
+            url = args.mirror.rstrip("/") + urlsplit(url).path
         found |= collect(corpus.folder, {one.name: digest}, url, place, folder)
     return found
 

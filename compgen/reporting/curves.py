@@ -45,10 +45,7 @@ class Curve:
 
 def curves(report: Report) -> list[Curve]:
     """The learning curves of a report: validation first, and there what training lacks first."""
-    logs = [
-        [read_points(run.path / "train.log") if run.path.is_dir() else {} for run in row.runs]
-        for row in report.rows
-    ]
+    logs = [[read_points(run.path / "train.log") for run in row.runs] for row in report.rows]
     names = {name for row in logs for run in row for name in run}
     in_training = {metric for stage, metric in names if stage == TRAINING}
 

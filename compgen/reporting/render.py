@@ -45,7 +45,7 @@ def markdown(
     if curves and page is None:
         table = report_tables.last_values_table(report, curves)
         parts += [f"### {table.title}", _table(table)]
-    elif page:
+    elif page and curves:
         parts.append(f"Learning curves: [{page.name}]({_link(page, folder)})")
     if figures:
         parts.append("### Figures")

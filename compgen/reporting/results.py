@@ -28,6 +28,7 @@ INDIFFERENT = UNCOUNTED | set(
     "keep_interval_updates no_epoch_checkpoints find_unused_parameters ddp_backend device_id "
     "distributed_backend distributed_init_method distributed_no_spawn distributed_rank".split()
 )
+SAVED = re.compile(r"\| Saved checkpoint .* @ (\d+) updates, ")
 STEP = re.compile(r"\| epoch (\d+): +(\d+) / (\d+) ")  # in each line of --log-format simple
 
 
@@ -52,7 +53,9 @@ def result(folder: Path | str, may_differ: frozenset[str] = frozenset()) -> dict
     sessions = run.record["sessions"]
     last = sessions[-1]
     most = last["settings"]["optimization"]["max_update"]
-    if most and run.updates < most and not _ended(run.path / "train.log"):
+    file = run.path / "train.log"
+    log = file.read_text(encoding="utf-8", errors="replace") if file.exists() else ""
+    if most and run.updates < most and not _ended(log):
         raise ValueError(f"{run.path} has done {run.updates} of {most} updates: it is not finished")
     best, of_last = ({n.name for n in run.scores if n.checkpoint == c} for c in CHECKPOINTS)
     if alone := ", ".join(sorted(best ^ of_last)):
@@ -78,10 +81,10 @@ def result(folder: Path | str, may_differ: frozenset[str] = frozenset()) -> dict
             if name.checkpoint == "best"
         },
         "verdicts": _verdicts(run),
-        "chosen": _chosen(run, last["settings"]),
+        "chosen": _chosen(run, last["settings"], log),
         "settings": fingerprint(flags(last["command"])),
         "updates": run.updates,
-        "epochs": _epochs(run.path / "train.log"),
+        "epochs": _epochs(log),
         **_minutes(sessions),
         "sessions": len(sessions),
         "changed": differences(*(settings_of(sessions[i]["settings"]) for i in (0, -1))),
@@ -134,11 +137,13 @@ def _numbers(file: Path, name: ScoreName) -> float | dict[str, float]:
     return value
 
 
-def _chosen(run: Run, settings: dict[str, Any]) -> dict[str, Any]:
-    """By what the chosen checkpoint was chosen, and when."""
+def _chosen(run: Run, settings: dict[str, Any], log: str) -> dict[str, Any]:
+    """By what the chosen checkpoint was chosen, and when: where validation left a checkpoint."""
     metric = settings["checkpoint"]["best_checkpoint_metric"]
     subset = settings["dataset"]["valid_subset"].split(",")[0]
     points = read_points(run.path / "train.log").get((subset, metric), ())
+    saved = {int(updates) for updates in SAVED.findall(log)}
+    points = tuple(point for point in points if point[0] in saved)
     sign = 1 if settings["checkpoint"]["maximize_best_checkpoint_metric"] else -1
     # the later one of equals, as fairseq has it
     best = max(points, key=lambda point: (sign * point[1], point[0]), default=(None, None))
@@ -151,22 +156,14 @@ def _chosen(run: Run, settings: dict[str, Any]) -> dict[str, Any]:
     }
 
 
-def _ended(log: Path) -> bool:
+def _ended(log: str) -> bool:
     """Whether a training ended by itself, as one that ``--patience`` ends early."""
-    try:
-        text = log.read_text(encoding="utf-8", errors="replace")
-    except OSError:
-        return False
-    return text.rfind("| done training in ") > text.rfind("| begin training epoch ")
+    return log.rfind("| done training in ") > log.rfind("| begin training epoch ")
 
 
-def _epochs(log: Path) -> float | None:
+def _epochs(log: str) -> float | None:
     """How many epochs the last line about training is after."""
-    try:
-        found = STEP.findall(log.read_text(encoding="utf-8", errors="replace"))
-    except OSError:
-        return None
-    if not found:
+    if not (found := STEP.findall(log)):
         return None
     epoch, step, steps = map(int, found[-1])
     return round(epoch - 1 + step / steps, 2)

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from compgen.scoring.exact_match import ExactMatch, exact_match
+from compgen.scoring.exact_match import ExactMatch
 from compgen.text import read_lines
 
 # Section 3.2 and 3.3 of the COGS paper: known words in a new or deeper structure.
@@ -84,19 +84,12 @@ def cogs(hypotheses: Sequence[str], references: Sequence[str], cases: Sequence[s
     Raises:
         ValueError: if the lengths differ.
     """
-    if not len(hypotheses) == len(references) == len(cases):
-        raise ValueError(
-            f"{len(cases)} cases cannot be those of {len(hypotheses)} hypotheses "
-            f"with {len(references)} references"
-        )
-
-    def score(case: str) -> ExactMatch:
-        ids = [i for i, name in enumerate(cases) if name == case]
-        return exact_match([hypotheses[i] for i in ids], [references[i] for i in ids])
-
-    present = set(cases)
-    scores = {case: score(case) for case in CASES if case in present}
-    return CogsScore(scores, score(IN_DISTRIBUTION))
+    right: dict[str, list[bool]] = {case: [] for case in (*CASES, IN_DISTRIBUTION)}
+    for hypothesis, reference, case in zip(hypotheses, references, cases, strict=True):
+        right[case].append(hypothesis == reference)
+    scores = {case: ExactMatch(sum(found), len(found)) for case, found in right.items()}
+    rest = scores.pop(IN_DISTRIBUTION)
+    return CogsScore({case: one for case, one in scores.items() if one.total}, rest)
 
 
 def read_cases(path: Path | str, n: int) -> list[str]:

@@ -2,10 +2,12 @@
 
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from math import inf
 
 from compgen.scoring.cter import TYPES, GroupOf, Line, five_by_five
 
-CONTEXT_ENDS = (4, 7, 10, 13)  # the last bin is open; Proto-Transformer's analysis also cuts at 13
+#: The lengths that each bin ends with; Proto-Transformer's analysis also cuts at 13.
+CONTEXT_BINS = {4: "0-4", 7: "5-7", 10: "8-10", 13: "11-13", inf: "14+"}
 TITLES = {
     "type": "phrase",
     "compound_length": "compound length (words, a modifier's too)",
@@ -75,7 +77,9 @@ def rates(
 GROUPINGS: dict[str, Callable[[Line], Hashable]] = {
     "type": lambda line: line.type,
     "compound_length": lambda line: line.compound_length,
-    "context_length": lambda line: _context_bin(line.context_length),
+    "context_length": lambda line: next(
+        name for end, name in CONTEXT_BINS.items() if line.context_length <= end
+    ),
     "modifier": lambda line: "with" if "MOD" in line.atoms else "without",
 }
 
@@ -108,15 +112,6 @@ def groups(
             for k in sorted(members, key=order)  # type: ignore[arg-type]
         }
     return table
-
-
-def _context_bin(length: int) -> str:
-    start = 0
-    for end in CONTEXT_ENDS:
-        if length <= end:
-            return f"{start}-{end}"
-        start = end + 1
-    return f"{start}+"
 
 
 def _leading_number(key: object) -> tuple[int, str]:

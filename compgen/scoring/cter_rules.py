@@ -161,5 +161,5 @@ def is_own(lines: Sequence[str]) -> bool:
 
 def _first(path: Path | str, bad: list[tuple[int, str]]) -> str:
     number, text = bad[0]
-    more = f"; --check lists {len(bad) - 1} more bad lines" if len(bad) > 1 else ""
+    more = f"; compgen-cter --check lists {len(bad) - 1} more bad lines" if len(bad) > 1 else ""
     return f"{path}, line {number}: {text}{more}"

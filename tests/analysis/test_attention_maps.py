@@ -2,7 +2,7 @@
 
 import pytest
 import torch
-from random_batches import EOS, LENGTHS, PAD, TASK, batch, build_model
+from random_batches import LENGTHS, PAD, batch, build_model
 
 from compgen_fairseq.analysis.attention_maps import SIDES, attention_maps, translator
 from compgen_fairseq.analysis.checkpoint import Loaded
@@ -127,19 +127,6 @@ def test_our_own_output_is_the_weights_times_the_values(streams):
         values = attention.v_proj(memory[0]).view(2, 7, 3, 4).transpose(1, 2)
         merged = (seen[1] @ values).transpose(1, 2).reshape(2, 5, 12)
         torch.testing.assert_close(attention.out_proj(merged), alone[1][0])
-
-
-def test_sal_encodes_sentences_of_the_same_codes_with_the_same_maps():
-    words = torch.arange(TASK.source_dictionary.nspecial, len(TASK.source_dictionary))
-    for name, same in (("sq_transformer sal", True), ("sq_transformer srl", False)):
-        model = build(name)
-        codes = model.encoder.stack.type_codes()[words]
-        (a, b, *_) = words[codes == codes.mode().values]
-        tokens = torch.tensor([[a, 7, a, EOS], [b, 7, a, EOS]])
-        inputs = {"src_tokens": tokens, "src_lengths": torch.tensor([4, 4])}
-        maps = attention_maps(model, inputs)
-        assert list(maps) == ["encoder"]
-        assert torch.equal(maps["encoder"][0], maps["encoder"][1]) == same
 
 
 def test_syntactic_attentions_alignment_and_its_start_marker():

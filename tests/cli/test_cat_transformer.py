@@ -81,7 +81,7 @@ def test_the_checkpoint_is_all_that_generation_needs(trained, scan, plugin, tmp_
     assert hub.translate(parsed.sources[0], beam=5) == parsed.hypotheses[0]
 
 
-@pytest.mark.parametrize("size", [30, 25])
+@pytest.mark.parametrize("size", [30, pytest.param(25, marks=pytest.mark.long)])
 def test_two_workers_equal_one_with_twice_the_batch(size, own, tmp_path):
     """Unshuffled, two consecutive batches are one of twice the size; 150 pairs are 5 batches of
     30, so that one worker repeats a batch as a dummy, or 6 of 25."""

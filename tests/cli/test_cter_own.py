@@ -116,7 +116,7 @@ def test_check_names_every_bad_line(tmp_path, capsys):
     ]
     assert cter.main([*flags, "--log", "nowhere"]) == 1
     assert f"{bad}, line 2: 'X' is no type" in (said := capsys.readouterr().err)
-    assert said.endswith("; --check lists 4 more bad lines\n")
+    assert said.endswith("; compgen-cter --check lists 4 more bad lines\n")
     assert cter.main([*flags, "--check", "--log", "nowhere"]) == 1
     assert "--check looks at --lexicon and --compound alone" in capsys.readouterr().err
     compounds = tmp_path / "compound"

@@ -1,7 +1,8 @@
 """A small CAT model is pre-trained, fine-tuned and evaluated through the real commands."""
 
 import json
-import subprocess
+import re
+import runpy
 from collections.abc import Callable
 from pathlib import Path
 
@@ -10,7 +11,6 @@ import sentence_files
 import torch
 from fairseq_commands import load, status
 from in_process import refusal
-from instant import instant
 from omegaconf import OmegaConf
 from recipes import EXAMPLES, script
 
@@ -167,7 +167,7 @@ def test_a_trained_backbone_changes_and_classes_are_counted(
     assert f"accuracy {10 * sum(right):g} " in log
 
 
-def test_recipe_resumes_and_evaluates(pretrained, data, tmp_path):
+def test_recipe_resumes_and_evaluates(pretrained, tiny_model, data, tmp_path):
     save = tmp_path / "cont.1"
     chosen = {"PRETRAINED": str(pretrained), "REPRESENTATION": "cont", "BATCH": "10"}
     log = script("cat/finetune.sh", data / "sst2", save, **chosen, EPOCHS="1")
@@ -197,20 +197,22 @@ def test_recipe_resumes_and_evaluates(pretrained, data, tmp_path):
         assert message in out and out.count("\n") == 1
     out = script("cat/finetune.sh", data / "bird", tmp_path / "x", status=2, **chosen)
     assert "has nothing to train on" in out
+    other = chosen | {"PRETRAINED": str(tiny_model / "checkpoint_last.pt")}
+    out = script("cat/finetune.sh", data / "sst2", tmp_path / "x", status=1, **other)
+    assert "sizes.py: " in out and "not a cat model" in out
     assert "finetune.sh comes first" in script("cat/evaluate.sh", data / "sst2", tmp_path, status=1)
 
 
 @pytest.mark.parametrize("option", ["codes", "composition"])
 @pytest.mark.parametrize("value", ["8\n--user-dir\n/tmp/elsewhere", "--user-dir", -3, 2.5])
-def test_a_checkpoint_adds_no_flags(option, value, pretrained, tmp_path, run):
+def test_a_checkpoint_adds_no_flags(option, value, pretrained, tmp_path):
     state = load(pretrained)
     options = OmegaConf.to_container(state["cfg"], resolve=True, enum_to_str=True)
     options["model"][option] = value
     torch.save({**state, "cfg": options}, tmp_path / "changed.pt")
-    sizes = [f"{instant()}/python", EXAMPLES / "cat" / "sizes.py", tmp_path / "changed.pt"]
-    done = subprocess.run(sizes, capture_output=True, text=True)
-    assert done.returncode == 1 and done.stdout == ""
-    assert f"its option {option} is {value!r}; train the model again" in done.stderr
+    flags = runpy.run_path(str(EXAMPLES / "cat" / "sizes.py"))["flags"]
+    with pytest.raises(ValueError, match=re.escape(f"its option {option} is {value!r}; train")):
+        flags(str(tmp_path / "changed.pt"))
 
 
 def test_similarity_is_the_correlation_of_single_phrases(pretrained, frozen, data, capsys):

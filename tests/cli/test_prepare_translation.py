@@ -15,10 +15,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from prepare_scripts import SCRIPTS, contents
+from prepare_scripts import SCRIPTS, contents, refused, runner
 from sentence_files import pack
 from serving import serving
 
+run = functools.partial(runner("wmt17_en_de"), no_proxy="*")
 STALLED = "test-full.tgz"  # the archive that the server first sends half of
 OPTIONS = ["--joined-dictionary", "--bpe-merges=60"]
 HANGING = """
@@ -38,15 +39,6 @@ def start(name: str, *arguments: object, **environment: str) -> subprocess.Popen
         text=True,
         start_new_session=True,
     )
-
-
-def run(name: str, *arguments: object, status: int = 0, **environment: str) -> str:
-    with start(name, *arguments, **environment) as process:
-        stdout, stderr = process.communicate()
-    assert process.returncode == status, stderr
-    if status:
-        assert stderr.count("\n") == 1, stderr
-    return stderr if status else stdout
 
 
 def kill_when(process: subprocess.Popen[str], path: Path) -> None:
@@ -147,7 +139,8 @@ def prepared(
 
     with open(work / "tokenised" / "test.de", "a") as file:
         file.write("more\n")  # what the next run must not take for finished
-    assert "238 train, 2 valid, 1 test pairs" in run("wmt17_en_de", *command)
+    done = run(*command)
+    assert "238 train, 2 valid, 1 test pairs" in done.stdout, done.stderr
     assert [path.name for path in folder.iterdir() if path != broken] == ["wmt17"]
     return dest
 
@@ -172,13 +165,16 @@ def test_same_bytes_without_interruption(archives: Path, prepared: Path, tmp_pat
     for path in archives.rglob("*.tgz"):
         (tmp_path / path.name).symlink_to(path)
     dest = tmp_path / "wmt17"
-    run("wmt17_en_de", f"{dest}/", "--from", tmp_path, *OPTIONS, "--workers", 1)
+    command = (f"{dest}/", "--from", tmp_path, *OPTIONS, "--workers", 1)
+    done = run(*command, PYTHON=sys.executable)
+    assert done.returncode == 0, done.stderr
     assert contents(dest) == contents(prepared)
 
 
 def test_wrong_checksum(archives: Path, mirror: list[str], tmp_path: Path) -> None:
     sums = (archives / "sums").read_text()
     (tmp_path / "sums").write_text("0" * 64 + sums[64:])
-    error = run("wmt17_en_de", tmp_path / "x", *mirror[:3], tmp_path / "sums", status=1)
-    assert "/wmt13/training-parallel-europarl-v7.tgz is not what it should be" in error
+    done = run(tmp_path / "x", *mirror[:3], tmp_path / "sums")
+    wrong = "/wmt13/training-parallel-europarl-v7.tgz is not what it should be"
+    assert refused(done, wrong)
     assert [path.name for path in tmp_path.rglob("*") if path.is_file()] == ["sums"]

@@ -29,6 +29,9 @@ def test_train_resume_evaluate(recipe, languages, method, scores, tmp_path, run)
     assert ", time left 0 min" in first
     again = script(f"{recipe}/train.sh", data, save, *TINY, METHOD=method, SEED="3", UPDATES="20")
     assert "Loaded checkpoint" in again and "num_updates=20" in again
+    for variables in ({"METHOD": "none", "SEED": "3"}, {"METHOD": method, "SEED": "4"}):
+        out = script(f"{recipe}/train.sh", data, save, *TINY, status=2, **variables)
+        assert f"holds a training with METHOD={method} SEED=3 SIZE=tiny, not METHOD=" in out
     told = script(f"{recipe}/evaluate.sh", data, save, "--max-len-b=4", BEAM="1")
     assert "checkpoint_best.pt, test:\ndecoding 20 sentences\n" in told
     assert {path.name for path in save.glob("*.json")} == {"PREPARED.json", "RUN.json"} | {
@@ -130,15 +133,6 @@ def test_fifty_updates_of_the_wmt_recipe_on_multi30k(public, tmp_path):
     log = script("wmt17_en_de/train.sh", data, save, *quick, METHOD="srl", UPDATES="50")
     assert "srl_mse_source" in log and "num_updates 50" in log
     assert (save / "checkpoint_best.pt").exists()
-
-
-def test_a_folder_holds_one_method_and_one_seed(tmp_path, run):
-    data, save = prepared(tmp_path / "data", ("en", "lf"), run), tmp_path / "save"
-    words = ("cogs/train.sh", data, save, *TINY)
-    script(*words, METHOD="plain", UPDATES="1")
-    for variables in ({"METHOD": "srl"}, {"METHOD": "plain", "SEED": "2"}):
-        out = script(*words, UPDATES="1", status=2, **variables)
-        assert "holds a training with METHOD=plain SEED=1 SIZE=tiny, not METHOD=" in out
 
 
 def test_a_second_start_is_refused(tmp_path):

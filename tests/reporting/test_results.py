@@ -2,10 +2,12 @@
 
 import json
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 from in_process import refusal
 
+from compgen.reporting import results
 from compgen.reporting.results import flags
 from compgen.reporting.results_tables import headlines, tables
 from compgen.reporting.runs import fingerprint
@@ -114,6 +116,21 @@ def test_a_table_for_each_setting(make, tmp_path):
     ]
     assert "chosen by exact_match on valid (test20). Seeds: plain 7; sal 1, 2; mine 1." in first
     assert "`metric:exact_match`" in first and "| plain | 1 | 6.00 |" in second
+
+
+def test_a_validation_without_a_checkpoint_chooses_none(tmp_path):
+    session = "2026-01-01 00:00:00 | INFO | {}\n".format
+    valid = "valid | epoch 001 | valid on 'valid' subset | exact_match {} | num_updates {}".format
+    saved = (
+        "fairseq.checkpoint_utils | Saved checkpoint b.pt (epoch 1 @ {} updates, score {})".format
+    )
+    lines = [valid(50, 10), valid(30, 20), saved(20, 30.0), valid(20, 30), saved(30, 20.0)]
+    log = "".join(map(session, lines))
+    (tmp_path / "train.log").write_text(log)
+    options = {"best_checkpoint_metric": "exact_match", "maximize_best_checkpoint_metric": True}
+    settings = {"checkpoint": options, "dataset": {"valid_subset": "valid"}}
+    chosen = results._chosen(SimpleNamespace(path=tmp_path, prepared={}), settings, log)
+    assert (chosen["value"], chosen["updates"]) == (30, 20)
 
 
 def test_headlines_stand_in_the_readme(make, tmp_path):

@@ -31,11 +31,18 @@ def every_worker_saves(folder: Path) -> Path:
 
 def with_autocast(folder: Path) -> Path:
     """A user directory with which ``--amp`` has an effect: fairseq's autocast is CUDA's, which does
-    nothing on a CPU; the CPU's, in bfloat16, takes its place."""
+    nothing on a CPU; the CPU's, in bfloat16, takes its place. A command that never turns it on
+    exits with 3."""
     return user_dir(
         folder,
-        "import functools, torch",
-        'torch.cuda.amp.autocast = functools.partial(torch.autocast, "cpu", torch.bfloat16)',
+        "import atexit, os, torch",
+        "class Autocast(torch.autocast):",
+        "    on = False",
+        "    def __init__(self, enabled=True):",
+        '        super().__init__("cpu", torch.bfloat16, enabled)',
+        "        Autocast.on |= enabled",
+        "torch.cuda.amp.autocast = Autocast",
+        "atexit.register(lambda: Autocast.on or os._exit(3))",
     )
 
 

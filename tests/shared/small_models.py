@@ -5,6 +5,7 @@ SIZES = [
     *("--encoder-ffn-embed-dim", 32, "--decoder-ffn-embed-dim", 32),
     *("--encoder-attention-heads", 2, "--decoder-attention-heads", 2),
 ]
+TRANSFORMER = ["--arch", "transformer", *SIZES, "--decoder-embed-dim", 16]
 PREDICTORS = ["--encoder-predictor-layers", 1, "--decoder-predictor-layers", 1]
 SQ = ["--arch", "sq_transformer_scan", *SIZES, "--criterion", "structural_cross_entropy"]
 MODELS = {

@@ -10,6 +10,7 @@ from fairseq.logging import metrics
 from fairseq_commands import start_workers, statuses
 from logs import figures
 from random_batches import Criterion
+from small_models import TRANSFORMER
 
 from compgen.scoring import cter, cter_rules
 from compgen.scoring.cter_rates import rates
@@ -53,12 +54,10 @@ def cognition(tmp_path_factory, run):
     return data
 
 
-def test_two_workers_log_what_the_library_says(
-    cognition, plugin, tiny_sizes, tiny_training, tmp_path
-):
+def test_two_workers_log_what_the_library_says(cognition, plugin, tiny_training, tmp_path):
     options = '{"beam": 2, "max_len_b": 10}'
     flags = [
-        *(cognition, *plugin, *tiny_sizes, *tiny_training, "--task", "compgen_translation"),
+        *(cognition, *plugin, *TRANSFORMER, *tiny_training, "--task", "compgen_translation"),
         *("--eval-cter", "--eval-cter-args", options, "--eval-bleu", "--eval-exact-match"),
         *("--eval-exact-match-args", options, "--best-checkpoint-metric", "cter_instance"),
         *("--max-epoch", 16, "--validate-interval", 8, "--no-epoch-checkpoints"),
@@ -134,9 +133,9 @@ def test_subwords_of_own_compounds_are_joined(text, tmp_path):
 
 
 def test_a_checkpoint_is_chosen_by_cter_only_where_every_subset_has_it(
-    cognition, plugin, tiny_sizes, tiny_training, run, tmp_path
+    cognition, plugin, tiny_training, run, tmp_path
 ):
-    flags = [cognition, *plugin, *tiny_sizes, *tiny_training, "--task", "compgen_translation"]
+    flags = [cognition, *plugin, *TRANSFORMER, *tiny_training, "--task", "compgen_translation"]
     flags += ["--eval-cter", "--best-checkpoint-metric", "cter_instance", "--max-update", 1]
     flags += ["--valid-subset", "valid,train", "--save-dir", tmp_path]
     said = run("fairseq_cli.train", *flags, status=1)
