@@ -12,7 +12,7 @@ import warnings
 from pathlib import Path
 from typing import Any
 
-from compgen.output import write_bytes
+from compgen.output import write_bytes, write_csv, write_json
 
 COLOURS = (
     "#0072b2 #e69f00 #009e73 #cc79a7 #d55e00 #56b4e9 #000000 #f0e442".split()  # blue first
@@ -58,6 +58,13 @@ def new(width: float = 6.4, height: float = 4.8) -> Any:
     figure = Figure(figsize=(width, height), dpi=DPI, layout="constrained")
     FigureCanvasAgg(figure)
     return figure
+
+
+def save_all(figure: Any, folder: Path | str, name: str, rows: Any, data: Any) -> list[Path]:
+    """Write a figure, its rows as ``name.csv`` and what is said of it as ``name.json``."""
+    out = Path(folder)
+    files = [write_csv(out / f"{name}.csv", rows), write_json(out / f"{name}.json", data)]
+    return [*save(figure, out, name), *files]
 
 
 def save(figure: Any, folder: Path, name: str) -> list[Path]:

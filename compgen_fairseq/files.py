@@ -185,15 +185,7 @@ def open_run(
     archive_map: Mapping[str, Any] | None = None,
     **kwargs: Any,
 ) -> Any:
-    """What ``from_pretrained`` returns.
-
-    Args:
-        load: fairseq's ``hub_utils.from_pretrained``, with its arguments.
-        model_name_or_path: the folder of a training, or a name in ``archive_map``.
-        checkpoint_file: the checkpoint's name in it.
-        data_name_or_path: the data folder; from the other folder on if it begins with a dot.
-        archive_map: fairseq's own models, which are downloaded.
-        kwargs: options to be changed.
+    """What fairseq's ``hub_utils.from_pretrained`` returns, with its arguments.
 
     Raises:
         ValueError: a folder is not there.

@@ -35,16 +35,13 @@ def check(args: Namespace) -> None:
         ValueError: naming the flags.
     """
     ranges.check(args)
-    for check_some in (
-        _folders,
-        _sizes,
-        _criterion,
-        _stages,
-        _best_checkpoint,
-        _precision,
-        _adam_betas,
-    ):
-        check_some(args)
+    _folders(args)
+    _sizes(args)
+    _criterion(args)
+    _stages(args)
+    _best_checkpoint(args)
+    _precision(args)
+    _adam_betas(args)
     for name in ("eval_exact_match_args", "eval_cter_args", "eval_bleu_args"):
         if (text := getattr(args, name, None)) is not None:
             generation_options(f"--{name.replace('_', '-')}", text)

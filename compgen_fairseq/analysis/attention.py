@@ -267,7 +267,7 @@ def _drawing(
                 )
             return None
         rows = torch.ones(1, a.size(-2), dtype=torch.bool)
-        rows[0, 0] = side != "decoder"
+        rows[0, 0] = side != "decoder" or a.size(-2) == 1  # <s> counts where it is alone
         found = agreement.compare(a, b, rows).means()
         title += (
             f": mean KL divergence {found['kl']:.3g} nats, most weight on the same token in "

@@ -82,10 +82,7 @@ def load(checkpoint: str, data: str, cpu: bool = False, task: str | None = None)
     except (RuntimeError, ValueError) as error:
         reason = str(error).splitlines()[-1].strip()
         raise ValueError(f"{checkpoint} cannot be loaded with {data}: {reason}") from None
-    except Exception as error:
-        # where it finds no language pair, fairseq raises an exception of no narrower type
-        if not (type(error) is Exception or isinstance(error, FileNotFoundError)):
-            raise
+    except FileNotFoundError as error:
         raise ValueError(f"{data} is not the data of {checkpoint}: {error}") from None
     (model,), cfg, of_task = found
     if torch.cuda.is_available() and not cpu:

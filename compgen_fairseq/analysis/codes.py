@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from compgen import output, plotting
+from compgen import plotting
 from compgen.ranges import AT_LEAST_1, SEED
 from compgen_fairseq.analysis import checkpoint, vocabulary
 from compgen_fairseq.analysis.tags import read_tags, scan_tags
@@ -104,12 +104,7 @@ def run(args: argparse.Namespace) -> list[Path] | list[str]:
         f"{args.subset}: entropy {summary['entropy_bits']:.2f} bits"
     )
     picture = draw(rows, words, codes, counts, tags, title, args.top_words)
-    stem = Path(args.out) / f"codes_{args.side}"
-    return [
-        *plotting.save(picture, stem.parent, stem.name),
-        output.write_csv(stem.with_suffix(".csv"), rows),
-        output.write_json(stem.with_suffix(".json"), summary),
-    ]
+    return plotting.save_all(picture, args.out, f"codes_{args.side}", rows, summary)
 
 
 def listed(args: argparse.Namespace) -> list[str]:

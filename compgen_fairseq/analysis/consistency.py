@@ -12,7 +12,6 @@ from sklearn.feature_extraction.text import ENGLISH_STOP_WORDS
 from torch import Tensor
 
 from compgen import plotting
-from compgen.output import write_csv, write_json
 from compgen.ranges import AT_LEAST_1
 from compgen_fairseq.analysis import checkpoint
 from compgen_fairseq.analysis.attention_maps import attention_maps, translator
@@ -171,7 +170,6 @@ def _write(
     found: Mapping[str, Mapping[int, Counter[int]]],
 ) -> list[Path]:
     """Write the picture and the numbers."""
-    out = Path(args.out)
     source, target = loaded.dictionary("source"), loaded.dictionary("target")
     rows: list[dict[str, Any]] = []
     models: dict[str, Any] = {}
@@ -187,9 +185,8 @@ def _write(
         mean = sum(one["types"] for one in told.values()) / len(told)
         models[label] = {"mean": mean, "words": told}
     settings = {name: getattr(args, name) for name in ("subset", "layer", "step")}
-    report = write_json(out / "consistency.json", {**settings, "models": models})
-    table = write_csv(out / "consistency.csv", rows)
-    return [report, table, *plotting.save(_draw(models, args.subset), out, "consistency")]
+    picture, told = _draw(models, args.subset), {**settings, "models": models}
+    return plotting.save_all(picture, args.out, "consistency", rows, told)
 
 
 def _draw(models: Mapping[str, Any], subset: str) -> Any:

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from compgen import output, plotting
+from compgen import plotting
 from compgen.ranges import AT_LEAST_1, SEED
 from compgen_fairseq.analysis import checkpoint, vocabulary
 from compgen_fairseq.analysis.checkpoint import Loaded
@@ -82,12 +82,7 @@ def run(args: argparse.Namespace) -> list[Path]:
         ],
         "neighbours": {row["word"]: str(row["neighbours"]).split() for row in rows},
     }
-    stem = Path(args.out) / f"embeddings_{args.side}"
-    return [
-        *plotting.save(picture, stem.parent, stem.name),
-        output.write_csv(stem.with_suffix(".csv"), rows),
-        output.write_json(stem.with_suffix(".json"), summary),
-    ]
+    return plotting.save_all(picture, args.out, f"embeddings_{args.side}", rows, summary)
 
 
 def choose(

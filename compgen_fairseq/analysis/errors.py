@@ -10,7 +10,6 @@ from typing import Any
 import numpy as np
 
 from compgen import plotting
-from compgen.output import write_csv, write_json
 from compgen.ranges import SEED, Range
 from compgen.scoring import cter_rates
 from compgen.scoring.cogs import CASES, IN_DISTRIBUTION, read_cases
@@ -194,7 +193,6 @@ def _write(
     args: argparse.Namespace, rates: Mapping[str, dict[str, dict[str, Rate]]], order: Sequence[str]
 ) -> list[Path]:
     """Write the picture of the first measure, and the numbers of all."""
-    out, name = Path(args.out), f"errors-{args.by}"
     rows = [
         {"measure": measure, "system": label, args.by: key, **one._asdict()}
         for measure, systems in rates.items()
@@ -202,7 +200,6 @@ def _write(
         for key, one in groups.items()
     ]
     settings = {name: getattr(args, name) for name in ("by", "logs", "resamples", "seed")}
-    report = write_json(out / f"{name}.json", {**settings, "rates": rows})
     measure, systems = next(iter(rates.items()))
     drawn = (_lines if args.by in ORDERED else _bars)(systems, order)
     axes, title = drawn.axes[0], (CTER | EXACT_MATCH)[args.by]
@@ -214,7 +211,8 @@ def _write(
         axes.set(xlabel=f"{measure} (%)\n{NOTE}")
         axes.set_title(f"{title}{each}", fontsize=9)
     drawn.legend(loc="outside upper center", ncols=min(len(systems), 3))
-    return [report, write_csv(out / f"{name}.csv", rows), *plotting.save(drawn, out, name)]
+    told = {**settings, "rates": rows}
+    return plotting.save_all(drawn, args.out, f"errors-{args.by}", rows, told)
 
 
 def _reach(groups: Sequence[Rate]) -> np.ndarray:

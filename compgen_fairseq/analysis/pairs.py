@@ -12,6 +12,7 @@ from torch import Tensor
 
 from compgen.output import write_bytes
 from compgen.text import read_lines
+from compgen_fairseq.analysis.tags import read_tags
 
 NONE = -1  # the class of a word without one
 COLUMNS = ("a", "b", "targets", "source_a", "source_b")
@@ -39,20 +40,14 @@ def read_classes(path: str, dictionary: Any) -> Tensor:
         ValueError: if the file cannot be read, a line is not of this form, a word has two classes,
             or no word of the dictionary is listed.
     """
-    classes = torch.full((len(dictionary),), NONE)
-    names: dict[str, int] = {}
-    for number, line in enumerate(read_lines(path), 1):
-        word, tab, name = line.partition("\t")
-        if not (word and tab and name):
-            raise ValueError(f"{path}, line {number}: not a word, a tab and its class")
-        if word in dictionary:
-            type_, class_ = dictionary.index(word), names.setdefault(name, len(names))
-            if classes[type_] not in (NONE, class_):
-                raise ValueError(f"{path}, line {number}: {word!r} has another class before")
-            classes[type_] = class_
-    if not names:
+    listed = {word: name for word, name in read_tags(path).items() if word in dictionary}
+    if not listed:
         raise ValueError(f"{path}: it lists no word of the source dictionary")
-    classes[dictionary.eos()] = len(names)
+    number = {name: i for i, name in enumerate(dict.fromkeys(listed.values()))}
+    classes = torch.full((len(dictionary),), NONE)
+    for word, name in listed.items():
+        classes[dictionary.index(word)] = number[name]
+    classes[dictionary.eos()] = len(number)
     return classes
 
 

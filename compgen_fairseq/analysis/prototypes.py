@@ -14,13 +14,12 @@ from typing import Any, NamedTuple
 import numpy as np
 from fairseq.models.transformer import TransformerModelBase
 
-from compgen import output, plotting
+from compgen import plotting
 from compgen.ranges import AT_LEAST_1, SEED
 from compgen_fairseq.analysis import checkpoint, vocabulary
 from compgen_fairseq.analysis.checkpoint import Loaded
 from compgen_fairseq.analysis.labels import plane
 from compgen_fairseq.analysis.projection import tsne
-from compgen_fairseq.contracts import HasPrototypes
 from compgen_fairseq.models.proto_transformer import PrototypeConfig
 from compgen_fairseq.prototypes.extract import collect_word
 from compgen_fairseq.prototypes.kmeans import prototypes_of
@@ -90,11 +89,7 @@ def run(args: argparse.Namespace) -> list[Path]:
     if word < dictionary.nspecial:
         raise ValueError(f"{args.word!r} is no word but a symbol: it has no prototypes")
     dataset = checkpoint.subset(loaded, args.subset)
-    options: Any = (
-        loaded.model.prototype_config
-        if isinstance(loaded.model, HasPrototypes)
-        else PrototypeConfig()
-    )
+    options: Any = getattr(loaded.model, "prototype_config", PrototypeConfig())
     sample, found = collect_word(
         loaded.model, dataset, word, args.most, args.max_tokens, options.prototype_layer
     )
@@ -142,12 +137,7 @@ def run(args: argparse.Namespace) -> list[Path]:
     }
     picture = draw(points, stars, tags, order, kind, args.word)
     safe = re.sub(r"[^\w.-]", "_", args.word)
-    stem = Path(args.out) / f"prototypes_{safe}"
-    return [
-        *plotting.save(picture, stem.parent, stem.name),
-        output.write_csv(stem.parent / f"{stem.name}.csv", rows),
-        output.write_json(stem.parent / f"{stem.name}.json", summary),
-    ]
+    return plotting.save_all(picture, args.out, f"prototypes_{safe}", rows, summary)
 
 
 def trained(loaded: Loaded, word: int) -> np.ndarray:

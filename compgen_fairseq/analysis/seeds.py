@@ -1,14 +1,13 @@
 """``compgen-analyze seeds``: how a score spreads over the seeds of each method."""
 
 import argparse
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from compgen import plotting
-from compgen.output import write_csv, write_json
 from compgen.reporting.report import Report, Summary, report_of
 from compgen.reporting.runs import CHECKPOINTS, ScoreName
 
@@ -49,12 +48,10 @@ def run(args: argparse.Namespace) -> list[Path]:
         | {"values": " ".join(f"{value:.2f}" for value in one.values)}
         for label, one in summaries.items()
     ]
-    out = Path(args.out)
     drawn = draw(summaries, score)
     if args.title:
         drawn.suptitle(args.title, fontsize=10)
-    files = [write_json(out / "seeds.json", rows), write_csv(out / "seeds.csv", rows)]
-    return [*files, *plotting.save(drawn, out, "seeds")]
+    return plotting.save_all(drawn, args.out, "seeds", rows, rows)
 
 
 def summaries_of(
@@ -80,7 +77,7 @@ def draw(summaries: Mapping[str, Summary], score: ScoreName) -> Any:
     panels = made.subplots(len(summaries), sharex=True, sharey=True, squeeze=False)[:, 0]
     edges = np.linspace(0, TOP, BINS + 1)
     for i, (axes, (label, one)) in enumerate(zip(panels, summaries.items(), strict=True)):
-        axes.hist(one.values, bins=_within(one.values, edges), **plotting.hatch(i))
+        axes.hist(np.clip(one.values, 0, TOP), bins=edges, **plotting.hatch(i))
         axes.axvline(one.mean, color="black", linewidth=1)
         axes.axvline(one.median, color="black", linewidth=1, linestyle=":")
         spread = f" ± {one.std:.2f}" if one.std is not None else ""
@@ -90,8 +87,3 @@ def draw(summaries: Mapping[str, Summary], score: ScoreName) -> Any:
         axes.set_ylabel(f"seeds (of {one.n})", fontsize=8)
     panels[-1].set(xlim=(0, TOP), xlabel=f"{score.name} (%), {score.checkpoint} checkpoint")
     return made
-
-
-def _within(values: Sequence[float], edges: np.ndarray) -> np.ndarray:
-    """The edges of the bins, the outer ones moved to take in scores beyond 0 and 100."""
-    return np.concatenate([[min(edges[0], *values)], edges[1:-1], [max(edges[-1], *values)]])

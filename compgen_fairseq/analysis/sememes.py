@@ -13,18 +13,6 @@ from compgen_fairseq.analysis import checkpoint
 BATCH = 32  # segments at a time
 
 
-def load(path: str, data: str) -> tuple[Any, Any]:
-    """The pre-trained model and its task.
-
-    Raises:
-        ValueError: it is not pre-trained CAT, or was pre-trained on other data.
-    """
-    loaded = checkpoint.load(path, data, cpu=True, task="cat_pretraining")
-    if loaded.cfg.model.composition == "none":
-        raise ValueError(f"{path} holds no CAT model: it is of --composition none")
-    return loaded.model, loaded.task
-
-
 def occurrences(dataset: Any, dictionary: Any, words: Set[str]) -> Iterator[tuple[Tensor, Any]]:
     """Each segment with one of the words in it.
 
@@ -112,7 +100,10 @@ def describe(args: argparse.Namespace) -> list[dict[str, Any]]:
     Raises:
         ValueError: a word does not occur, or the model has no such layer.
     """
-    model, task = load(args.checkpoint, args.data)
+    loaded = checkpoint.load(args.checkpoint, args.data, cpu=True, task="cat_pretraining")
+    if loaded.cfg.model.composition == "none":
+        raise ValueError(f"{args.checkpoint} holds no CAT model: it is of --composition none")
+    model, task = loaded.model, loaded.task
     layers = len(model.encoder.layers)
     number = layers if args.layer is None else args.layer
     if not 1 <= number <= layers:

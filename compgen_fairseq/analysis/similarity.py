@@ -44,11 +44,6 @@ def load(path: str, data: str) -> Any:
     if (kind := ARCH_MODEL_NAME_REGISTRY.get(arch, arch)) != "cat":
         raise ValueError(f"{path} holds a {kind} model, not a cat model")
     dictionary = SentencePredictionTask.load_dictionary(str(Path(data, "input0", "dict.txt")))
-    if (words := len(weights["encoder.embed_tokens.weight"])) != len(dictionary):
-        raise ValueError(
-            f"{path} was trained with {words} subwords, the dictionary in {data} has"
-            f" {len(dictionary)}"
-        )
     codebook = weights.get(f"encoder.layers.{cfg.encoder_layers - 1}.composition.codebook")
     if codebook is not None:  # pre-training takes its size from its data
         cfg.sememe_codes = len(codebook)

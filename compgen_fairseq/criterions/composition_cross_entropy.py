@@ -36,26 +36,19 @@ class CompositionCrossEntropyCriterion(TermsCrossEntropyCriterion):
     The terms are equation 5 and the second one of equation 4 of Huang et al. (2024), over all
     encoder layers. Each is logged under its own name, unweighted. A model without composition is
     trained with the word loss alone.
-
-    With ``--update-freq`` above 1 the means are taken over each mini-batch.
     """
 
     models = ("cat_transformer", "transformer")
-
-    def __init__(self, cfg: CompositionCrossEntropyConfig, task: Any):
-        super().__init__(cfg, task)
-        self.reconstruction, self.beta = cfg.reconstruction, cfg.reconstruction_beta
-        self.sparsity = cfg.sparsity
 
     def weighted_terms(self, net_output: Any, model: Any, dummy: bool) -> list[WeightedTerm] | None:
         """The terms whose weight is not 0."""
         outputs: CompositionOutputs | None = net_output[1].get("composition")
         if outputs is None:
             return None
-        values = []
-        if self.reconstruction:
-            pair = terms.layer_reconstruction(outputs, self.beta)
-            values.append(WeightedTerm("reconstruction", self.reconstruction, *pair))
-        if self.sparsity:
-            values.append(WeightedTerm("sparsity", self.sparsity, *terms.sparsity(outputs)))
+        cfg, values = self.cfg, []
+        if cfg.reconstruction:
+            pair = terms.layer_reconstruction(outputs, cfg.reconstruction_beta)
+            values.append(WeightedTerm("reconstruction", cfg.reconstruction, *pair))
+        if cfg.sparsity:
+            values.append(WeightedTerm("sparsity", cfg.sparsity, *terms.sparsity(outputs)))
         return values

@@ -58,7 +58,7 @@ def mmi_cross_entropy(posterior: Tensor, prior: Tensor) -> Term:
     """
     q = F.softmax(posterior.float(), dim=-1)
     log_p = F.log_softmax(prior.float(), dim=-1)[:, : q.size(-1)]
-    return -(q * log_p).sum(), count(posterior[:, 0])
+    return -(q * log_p).sum(), torch.tensor(len(q), device=q.device)
 
 
 def mean_posterior(side: SideOutputs) -> tuple[Tensor, Tensor]:
@@ -85,14 +85,16 @@ def commitment(side: SideOutputs) -> Term:
 def code_prediction(side: SideOutputs, code_stream: bool) -> Term:
     """Cross-entropy of the next token's code, with minus the squared distances of the last layer's
     output to the codes as logits (paper, appendix A.5)."""
-    logits = code_logits(final_stream(side, code_stream)[side.next_keep], side.codebook)
+    states = side.layers[-1][0 if code_stream else -1]
+    logits = code_logits(states[side.next_keep], side.codebook)
     targets = side.next_codes[side.next_keep]
-    return F.cross_entropy(logits, targets, reduction="sum"), count(targets)
+    number = torch.tensor(len(targets), device=logits.device)
+    return F.cross_entropy(logits, targets, reduction="sum"), number
 
 
 def code_attraction(side: SideOutputs, code_stream: bool) -> Term:
     """Mean squared difference of the last layer's output and the code nearest to it, held fixed."""
-    logits = code_logits(final_stream(side, code_stream), side.codebook.detach())
+    logits = code_logits(side.layers[-1][0 if code_stream else -1], side.codebook.detach())
     squares = -logits.amax(-1) / side.codebook.size(-1)
     return (squares * side.keep).sum(), side.keep.sum()
 
@@ -106,13 +108,3 @@ def srl_mse(side: SideOutputs) -> Term:
         squares = F.mse_loss(words, codes, reduction="none").mean(-1)
         total = total + (squares * side.keep).sum()
     return total, side.keep.sum()
-
-
-def final_stream(side: SideOutputs, code_stream: bool) -> Tensor:
-    """The last layer's output of one stream, ``(B, T, D)``; the word stream where it is alone."""
-    return side.layers[-1][0 if code_stream else -1]
-
-
-def count(x: Tensor) -> Tensor:
-    """The number of elements, as a tensor."""
-    return torch.tensor(x.numel(), device=x.device)

@@ -46,7 +46,7 @@ class Reduction:
     def __init__(
         self, values: list[WeightedTerm], sample_size: Tensor, dummy: bool, distributed: bool
     ):
-        self.values, self.dummy = values, dummy
+        self.values = values
         parts = [sample_size.view(1)] + [
             part for v in values for part in (v.number.view(1), v.total.detach().view(-1))
         ]
@@ -58,11 +58,11 @@ class Reduction:
         self.sample_size = self.world[0]
 
     def _sums(self, parts: Tensor) -> Iterator[tuple[WeightedTerm, Tensor, Tensor]]:
-        """Each value, its number (at least 1) and its sum, of the world's or the local parts."""
+        """Each value, its number and its sum, of the world's or the local parts."""
         offset = 1
         for value in self.values:
             end = offset + 1 + value.total.numel()
-            yield value, parts[offset].clamp(min=1), parts[offset + 1 : end].view_as(value.total)
+            yield value, parts[offset], parts[offset + 1 : end].view_as(value.total)
             offset = end
 
     def gradient_loss(self) -> Tensor:
@@ -71,6 +71,7 @@ class Reduction:
         for value, number, total in self._sums(self.world):
             if not value.weight:
                 continue
+            number = number.clamp(min=1)
             if value.function:
                 mean = (value.total + (total - value.total).detach()) / number
                 loss = loss + value.weight * value.function(mean)
@@ -84,11 +85,11 @@ class Reduction:
         for (value, number, total), (_, own_number, own_total) in zip(
             self._sums(self.world), self._sums(self.local), strict=True
         ):
-            share = 0.0 if self.dummy else own_number / number
-            mean = value.function(total / number) if value.function else own_total / own_number
-            logging_output[f"sum_{value.name}"] = mean * own_number * (not self.dummy)
-            logging_output[f"num_{value.name}"] = own_number * (not self.dummy)
-            loss = loss + value.weight * mean * share
+            whole, own = number.clamp(min=1), own_number.clamp(min=1)
+            mean = value.function(total / whole) if value.function else own_total / own
+            logging_output[f"sum_{value.name}"] = mean * own_number
+            logging_output[f"num_{value.name}"] = own_number
+            loss = loss + value.weight * mean * own_number / whole
         return loss * self.sample_size
 
 
@@ -128,6 +129,7 @@ class TermsCrossEntropyCriterion(LabelSmoothedCrossEntropyCriterion):
             cfg.ignore_prefix_size,
             cfg.report_accuracy,
         )
+        self.cfg: Any = cfg
 
     def weighted_terms(self, net_output: Any, model: Any, dummy: bool) -> list[WeightedTerm] | None:
         """The terms of what a model returned; None of one that has none.
@@ -159,7 +161,7 @@ class TermsCrossEntropyCriterion(LabelSmoothedCrossEntropyCriterion):
         dummy = bool(sample.get("ignore_grad", False))
         values = self.weighted_terms(net_output, inner, dummy)
         if values is not None:
-            size = torch.tensor(0 if dummy else sample_size, device=loss.device)
+            size = torch.tensor(sample_size, device=loss.device)
             scale = Reduction(values, size, dummy, distributed=self.training)
             loss = loss + scale.gradient_loss()
             logged = logged + scale.logged_loss(logging_output)

@@ -30,9 +30,8 @@ logger = logging.getLogger(__name__)
 
 
 @ranges(
-    (AT_LEAST_1, ("encoder_layers", "encoder_embed_dim", "encoder_ffn_embed_dim")),
-    (AT_LEAST_1, ("encoder_attention_heads", "max_positions")),
-    (RATE, ("dropout", "attention_dropout", "pooler_dropout")),
+    (AT_LEAST_1, ("max_positions",)),
+    (RATE, ("pooler_dropout",)),
     (Range(2), ("codes",)),
     (AT_LEAST_0, ("sememe_codes",)),
 )

@@ -5,18 +5,13 @@ from typing import Any, Optional
 
 from fairseq.dataclass import ChoiceEnum, FairseqDataclass
 
-from compgen.ranges import AT_LEAST_1, RATE, SHARE_ABOVE_0, Range, check, ranges
+from compgen.ranges import AT_LEAST_1, SHARE_ABOVE_0, Range, check, ranges
 from compgen_fairseq.modules.vector_quantizer import SIMILARITIES
 from compgen_fairseq.options import option
 
 
 @ranges(
-    (AT_LEAST_1, ("encoder_layers", "decoder_layers", "encoder_embed_dim")),
-    (AT_LEAST_1, ("encoder_ffn_embed_dim", "decoder_ffn_embed_dim")),
-    (AT_LEAST_1, ("encoder_attention_heads", "decoder_attention_heads")),
-    (AT_LEAST_1, ("max_source_positions", "max_target_positions")),
     (AT_LEAST_1, ("encoder_predictor_layers", "decoder_predictor_layers")),
-    (RATE, ("dropout", "attention_dropout", "activation_dropout")),
     (Range(2), ("source_codes", "target_codes")),
     (SHARE_ABOVE_0, ("predictor_share",)),
 )

@@ -12,7 +12,7 @@ from compgen_fairseq.modules.code_predictor import CodePredictor
 from compgen_fairseq.modules.dropout import apply_dropout
 from compgen_fairseq.modules.structural_outputs import SideOutputs
 from compgen_fairseq.modules.transformer_layer import StreamLayer
-from compgen_fairseq.modules.vector_quantizer import VectorQuantizer, code_logits
+from compgen_fairseq.modules.vector_quantizer import VectorQuantizer
 
 #: Decay of SAL's moving average of the codes (the authors' value; SRL has none).
 EMA_DECAY = 0.999
@@ -137,12 +137,9 @@ class StreamStack(nn.Module):
     @torch.no_grad()
     def type_codes(self) -> Tensor:
         """The code of every type of the vocabulary, ``(types,)``."""
-        quantizer = self.quantizer
-        assert quantizer is not None
-        if quantizer.frozen:
-            return quantizer.type_codes
-        embeddings = self.embedding.weight * self.scale
-        return code_logits(embeddings, quantizer.codebook(), quantizer.similarity).argmax(-1)
+        assert self.quantizer is not None
+        types = torch.arange(self.embedding.num_embeddings, device=self.embedding.weight.device)
+        return self.quantizer.quantize(self.embed(types), types).codes
 
 
 def next_positions(keep: Tensor) -> Tensor:

@@ -24,7 +24,7 @@ from fairseq.models import (
 )
 from torch import Tensor
 
-from compgen.ranges import AT_LEAST_1, RATE, check, ranges
+from compgen.ranges import AT_LEAST_1, check, ranges
 from compgen_fairseq.models.known_dictionary import know_dictionaries
 from compgen_fairseq.modules.dropout import apply_dropout
 from compgen_fairseq.modules.masks import padding_mask, same_words
@@ -33,10 +33,7 @@ from compgen_fairseq.modules.syntactic_encoder import BidirectionalLSTM, Syntact
 from compgen_fairseq.options import option, register_preset, take
 
 
-@ranges(
-    (AT_LEAST_1, ("encoder_embed_dim", "encoder_hidden_size", "encoder_layers", "semantic_dim")),
-    (RATE, ("dropout",)),
-)
+@ranges((AT_LEAST_1, ("encoder_hidden_size", "semantic_dim")))
 @dataclass
 class SyntacticAttentionConfig(FairseqDataclass):
     """Every option of ``--arch syntactic_attention``. Sizes default to the paper's best model."""

@@ -11,7 +11,7 @@ from fairseq.tasks import FairseqTask, register_task
 from omegaconf import II, MISSING
 
 from compgen.data.sememes import Annotations
-from compgen.ranges import SEED, SHARE, Range, check, ranges
+from compgen.ranges import SHARE, Range, check, ranges
 from compgen_fairseq.data.sentence_pairs import SentencePairDataset
 from compgen_fairseq.data.word_sememes import WordSememes
 from compgen_fairseq.options import option
@@ -19,7 +19,7 @@ from compgen_fairseq.options import option
 logger = logging.getLogger(__name__)
 
 
-@ranges((Range(5), ("tokens_per_sample",)), (SHARE, ("mask_prob",)), (SEED, ("seed",)))
+@ranges((Range(5), ("tokens_per_sample",)), (SHARE, ("mask_prob",)))
 @dataclass
 class CATPretrainingTaskConfig(FairseqDataclass):
     """Options of ``--task cat_pretraining``."""

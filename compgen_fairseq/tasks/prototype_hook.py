@@ -12,7 +12,6 @@ from fairseq.dataclass import FairseqDataclass
 from fairseq.distributed import utils as distributed_utils
 from fairseq.logging import metrics
 from fairseq.optim.lr_scheduler import build_lr_scheduler
-from torch import Tensor
 
 from compgen.ranges import ABOVE_0, AT_LEAST_0, AT_LEAST_1, ranges
 from compgen_fairseq.contracts import HasPrototypes
@@ -250,37 +249,26 @@ def load_tables(path: str | None, tables: Mapping[str, torch.nn.Module]) -> None
     Raises:
         ValueError: if there is no such checkpoint, or its prototypes don't fit.
     """
-    parts: dict[str, dict[str, Tensor]] | None = None
+    parts: Any = None
     if distributed_utils.get_global_rank() == 0:
-        parts = read_tables(path)
+        if path is None:
+            raise ValueError("--prototypes two-pass needs --prototype-table")
+        state = checkpoint_utils.load_checkpoint_to_cpu(path)["model"]
+        parts = {
+            side: {k.removeprefix(p): v for k, v in state.items() if k.startswith(p)}
+            for side, p in (("source", "encoder.prototypes."), ("target", "decoder.prototypes."))
+        }
     if distributed_utils.get_global_world_size() > 1:
         parts = distributed_utils.broadcast_object(
             parts, src_rank=0, group=distributed_utils.get_global_group()
         )
-    assert parts is not None
     for side, table in tables.items():
-        if not len(parts.get(side, {}).get("counts", ())):
+        if not len(parts[side].get("counts", ())):
             raise ValueError(f"{path} has no prototypes of the {side} side")
         try:
             table.load_state_dict(parts[side])
         except RuntimeError as error:
             raise ValueError(f"{path}: {str(error).splitlines()[-1].strip()}") from None
-
-
-def read_tables(path: str | None) -> dict[str, dict[str, Tensor]]:
-    """The tables in a checkpoint, by side and by name.
-
-    Raises:
-        ValueError: if there is no such checkpoint.
-    """
-    if path is None:
-        raise ValueError("--prototypes two-pass needs --prototype-table")
-    state = checkpoint_utils.load_checkpoint_to_cpu(path)["model"]
-    parts = {}
-    for side, stack in (("source", "encoder"), ("target", "decoder")):
-        prefix = f"{stack}.prototypes."
-        parts[side] = {k.removeprefix(prefix): v for k, v in state.items() if k.startswith(prefix)}
-    return parts
 
 
 def _check(cfg: Any, variant: str) -> None:

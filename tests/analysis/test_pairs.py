@@ -70,9 +70,9 @@ def test_classes_of_a_file(tmp_path):
     w0, w1, w2 = (classes[words.index(f"w{i}")] for i in range(3))
     assert w0 == w2 != classes[words.eos()] and w1 == -1
     for text, reason in (
-        ("w0 verb\n", "line 1: not a word, a tab"),
+        ("w0 verb\n", "line 1 is not of the form"),
         ("other\tnoun\n", "lists no word"),
-        ("w0\tverb\nw0\tnoun\n", "line 2: 'w0' has another class before"),
+        ("w0\tverb\nw0\tnoun\n", "line 2: 'w0' has another tag above"),
     ):
         path.write_text(text)
         with pytest.raises(ValueError, match=reason):
