@@ -178,7 +178,8 @@ def test_mixed_precision(arch, precision, tiny_data, plugin, tmp_path):
         *("--optimizer", "adam", "--lr", 0.001, "--max-tokens", 200, "--max-update", 6),
         *("--save-interval-updates", 1, "--disable-validation", "--save-dir", tmp_path),
         *("--log-file", tmp_path / "log", "--num-workers", 0, "--source-codes", 6),
-        *("--fp16-init-scale", 4, "--user-dir", with_autocast(tmp_path)),
+        *("--fp16-init-scale", 4),
+        *(["--user-dir", with_autocast(tmp_path)] if precision == "--amp" else []),
     ]
     assert status("train", *flags) == 0
     values = dict(re.findall(r" (\w+) ([\w.]+) \|", (tmp_path / "log").read_text()))
