@@ -18,7 +18,7 @@ from compgen_fairseq.criterions.structural_cross_entropy import (
     StructuralCrossEntropyCriterion,
     code_usage,
 )
-from compgen_fairseq.criterions.terms_cross_entropy import Reduction
+from compgen_fairseq.criterions.terms_cross_entropy import Reduction, WeightedTerm
 from compgen_fairseq.models.sq_transformer import SQTransformerModel
 from compgen_fairseq.modules.structural_outputs import StructuralOutputs
 
@@ -192,3 +192,10 @@ def test_given_classes_leave_out_the_mmi_terms():
     _, _, logged = criterion()(model, batch())
     assert "sum_commitment_source" in logged
     assert not any(name.startswith("sum_mmi") for name in logged)
+
+
+def test_what_a_batch_has_none_of_is_logged_as_none():
+    value, logged = WeightedTerm("x", 1.0, torch.tensor(0.0), torch.tensor(0)), {}
+    reduction = Reduction([value], torch.tensor(3), dummy=False, distributed=False)
+    assert reduction.gradient_loss() == reduction.logged_loss(logged) == 0
+    assert logged == {"sum_x": 0, "num_x": 0}

@@ -188,6 +188,9 @@ def test_multi30k(public: Callable[[str], Path], tmp_path: Path) -> None:
     changed.write_bytes(changed.read_bytes()[:-1])
     with pytest.raises(ValueError, match=r"val\.lc\.norm\.tok\.de is not the publisher's file"):
         gather(corpus, options(folder=copy), tmp_path)
+    listed = tmp_path / "sums"
+    listed.write_text(f"{hashlib.sha256(changed.read_bytes()).hexdigest()}  {changed.name}\n")
+    assert len(gather(corpus, options(folder=copy, checksums=listed), tmp_path)) == 6
 
 
 def test_every_file_of_a_recipe_is_paired() -> None:
