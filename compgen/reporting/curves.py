@@ -59,17 +59,24 @@ def curves(report: Report) -> list[Curve]:
     ]
 
 
+def read_log(log: Path) -> str:
+    """A log of fairseq-train; nothing of a training that kept none."""
+    return log.read_text(encoding="utf-8", errors="replace") if log.exists() else ""
+
+
 def read_points(log: Path) -> dict[tuple[str, str], Points]:
+    """What :func:`points_of` finds in a log."""
+    return points_of(read_log(log))
+
+
+def points_of(log: str) -> dict[tuple[str, str], Points]:
     """The points of each stage and metric in a log of fairseq-train, ``simple`` or ``json``.
 
     Where a training was resumed from an earlier update, the later values count. The training's
-    values are those of every ``--log-interval`` updates or, without any, of every epoch. A training
-    that kept no log has no points.
+    values are those of every ``--log-interval`` updates or, without any, of every epoch.
     """
-    if not log.exists():
-        return {}
     found: dict[tuple[str, str], dict[int, float]] = {}
-    for stage, update, metric, value in _values(log.read_text(encoding="utf-8", errors="replace")):
+    for stage, update, metric, value in _values(log):
         found.setdefault((stage, metric), {})[update] = value
     inner = any(stage == "train_inner" for stage, _ in found)
     named = {"train_inner" if inner else "train": TRAINING}

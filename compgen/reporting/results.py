@@ -8,7 +8,7 @@ from typing import Any
 
 from compgen import provenance
 from compgen.reporting import outcomes
-from compgen.reporting.curves import read_points
+from compgen.reporting.curves import points_of, read_log
 from compgen.reporting.runs import (
     CHECKPOINTS,
     DATA,
@@ -53,8 +53,7 @@ def result(folder: Path | str, may_differ: frozenset[str] = frozenset()) -> dict
     sessions = run.record["sessions"]
     last = sessions[-1]
     most = last["settings"]["optimization"]["max_update"]
-    file = run.path / "train.log"
-    log = file.read_text(encoding="utf-8", errors="replace") if file.exists() else ""
+    log = read_log(run.path / "train.log")
     if most and run.updates < most and not _ended(log):
         raise ValueError(f"{run.path} has done {run.updates} of {most} updates: it is not finished")
     best, of_last = ({n.name for n in run.scores if n.checkpoint == c} for c in CHECKPOINTS)
@@ -141,7 +140,7 @@ def _chosen(run: Run, settings: dict[str, Any], log: str) -> dict[str, Any]:
     """By what the chosen checkpoint was chosen, and when: where validation left a checkpoint."""
     metric = settings["checkpoint"]["best_checkpoint_metric"]
     subset = settings["dataset"]["valid_subset"].split(",")[0]
-    points = read_points(run.path / "train.log").get((subset, metric), ())
+    points = points_of(log).get((subset, metric), ())
     saved = {int(updates) for updates in SAVED.findall(log)}
     points = tuple(point for point in points if point[0] in saved)
     sign = 1 if settings["checkpoint"]["maximize_best_checkpoint_metric"] else -1

@@ -84,6 +84,11 @@ def cogs(hypotheses: Sequence[str], references: Sequence[str], cases: Sequence[s
     Raises:
         ValueError: if the lengths differ.
     """
+    if not len(hypotheses) == len(references) == len(cases):
+        raise ValueError(
+            f"{len(cases)} cases cannot be those of {len(hypotheses)} hypotheses "
+            f"with {len(references)} references"
+        )
     right: dict[str, list[bool]] = {case: [] for case in (*CASES, IN_DISTRIBUTION)}
     for hypothesis, reference, case in zip(hypotheses, references, cases, strict=True):
         right[case].append(hypothesis == reference)

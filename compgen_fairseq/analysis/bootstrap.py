@@ -38,7 +38,12 @@ def rate(
         units: the unit of each line.
         resamples: how many.
         seed: of the resamples.
+
+    Raises:
+        ValueError: if there are no lines.
     """
+    if not len(hits):
+        raise ValueError("no lines have no rate")
     _, which, counts = np.unique(units, return_inverse=True, return_counts=True)
     found = np.bincount(which, weights=np.asarray(hits, dtype=float))
     percent = 100 * float(found.sum() / counts.sum())

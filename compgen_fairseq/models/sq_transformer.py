@@ -77,10 +77,7 @@ class SQEncoder(FairseqEncoder):
             following = torch.arange(1, keep.size(1) + 1, device=keep.device)
             following = following.clamp(max=keep.size(1) - 1).expand(keep.shape)
             next_keep = keep & F.pad(keep, (0, 1))[:, 1:]
-            q, next_codes = quantized, quantized.codes.gather(1, following)
-            side = SideOutputs(
-                x, keep, q.codes, q.raw, q.logits, q.codebook, next_codes, next_keep, layers
-            )
+            side = SideOutputs.of(x, keep, quantized, following, next_keep, layers)
             if stack.masks:
                 context = quantized.raw if stack.mmi == "brown" else x
                 masked = draw_positions(keep & src_tokens.ne(stack.eos))
@@ -208,13 +205,11 @@ class SQDecoder(FairseqIncrementalDecoder):
         side = None
         if structural and stack.quantizer is not None:
             x = stack.drop(embedded)  # a third draw, for the terms of the targets' codes
-            q, following = stack.quantizer.quantize(x, tokens), next_positions(keep)
-            next_codes = q.codes.gather(1, following)
-            side = SideOutputs(
-                x, keep, q.codes, q.raw, q.logits, q.codebook, next_codes, keep, layers
-            )
+            quantized = stack.quantizer.quantize(x, tokens)
+            following = next_positions(keep)
+            side = SideOutputs.of(x, keep, quantized, following, keep, layers)
             if stack.predictor is not None:
-                context = q.vectors if stack.mmi == "brown" else x
+                context = quantized.vectors if stack.mmi == "brown" else x
                 causal = causal_mask(tokens.size(1), x) + padding_mask(keep, x.dtype)
                 stack.predict_codes(side, context, causal, keep, following, memory[-1], memory_mask)
         attention = None if weights is None else weights.mean(dim=1)

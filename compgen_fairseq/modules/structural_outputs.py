@@ -4,6 +4,8 @@ from dataclasses import dataclass
 
 from torch import Tensor
 
+from compgen_fairseq.modules.vector_quantizer import Quantized
+
 
 @dataclass
 class SideOutputs:
@@ -26,6 +28,33 @@ class SideOutputs:
     prior: Tensor | None = None  # (N, K (+ 1)): logits of p(z|context)
     predicted: Tensor | None = None  # (N, K): logits of q(z|x) of the tokens that p predicts
     marginal: Tensor | None = None  # (B, T) bool: whose q(z|x) are averaged for H(Z); None: all
+
+    @classmethod
+    def of(
+        cls,
+        x: Tensor,
+        keep: Tensor,
+        quantized: Quantized,
+        following: Tensor,
+        next_keep: Tensor,
+        layers: list[Tensor],
+    ) -> "SideOutputs":
+        """All but p(z|context) and what goes with it.
+
+        ``x`` are the embeddings that were quantized, ``following`` the index of the token that
+        follows each position, ``(B, T)``; the rest is as above.
+        """
+        return cls(
+            embeddings=x,
+            keep=keep,
+            codes=quantized.codes,
+            vectors=quantized.raw,
+            posterior=quantized.logits,
+            codebook=quantized.codebook,
+            next_codes=quantized.codes.gather(1, following),
+            next_keep=next_keep,
+            layers=layers,
+        )
 
 
 @dataclass

@@ -70,6 +70,12 @@ def test_errors(tmp_path: Path) -> None:
     assert list(tmp_path.iterdir()) == []
 
 
+def test_wrong_python(tmp_path: Path) -> None:
+    result = run("right", tmp_path / "scan", PYTHON="no-such-python")
+    assert result.returncode == 1
+    assert "set PYTHON" in result.stderr
+
+
 def test_failed_preprocessing_leaves_nothing(tmp_path: Path) -> None:
     broken = tmp_path / "fairseq_cli"
     broken.mkdir()

@@ -118,7 +118,7 @@ def test_a_table_for_each_setting(make, tmp_path):
     assert "`metric:exact_match`" in first and "| plain | 1 | 6.00 |" in second
 
 
-def test_a_validation_without_a_checkpoint_chooses_none(tmp_path):
+def test_a_validation_without_a_checkpoint_chooses_none():
     session = "2026-01-01 00:00:00 | INFO | {}\n".format
     valid = "valid | epoch 001 | valid on 'valid' subset | exact_match {} | num_updates {}".format
     saved = (
@@ -126,10 +126,9 @@ def test_a_validation_without_a_checkpoint_chooses_none(tmp_path):
     )
     lines = [valid(50, 10), valid(30, 20), saved(20, 30.0), valid(20, 30), saved(30, 20.0)]
     log = "".join(map(session, lines))
-    (tmp_path / "train.log").write_text(log)
     options = {"best_checkpoint_metric": "exact_match", "maximize_best_checkpoint_metric": True}
     settings = {"checkpoint": options, "dataset": {"valid_subset": "valid"}}
-    chosen = results._chosen(SimpleNamespace(path=tmp_path, prepared={}), settings, log)
+    chosen = results._chosen(SimpleNamespace(prepared={}), settings, log)
     assert (chosen["value"], chosen["updates"]) == (30, 20)
 
 
