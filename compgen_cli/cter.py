@@ -37,6 +37,8 @@ def main(argv: list[str] | None = None) -> int:
         raise ValueError("--why is a column of --per-line FILE; say that, too")
     if args.check and (args.log or args.source or args.hypothesis or args.against or args.strict):
         raise ValueError("--check looks at --lexicon and --compound alone: say nothing to score")
+    if args.check and (args.json or args.json_out or args.per_line):
+        raise ValueError("--check prints what is wrong and nothing else: say no output")
     lexicon = _file(args, "--lexicon")
     if args.check:
         return _check(args, lexicon)

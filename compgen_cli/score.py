@@ -31,12 +31,14 @@ def metric_of(args: argparse.Namespace) -> Metric:
     how = bleu_options(args)
     if args.metric == "chrf" and args.tokenize != BleuOptions().tokenize:
         raise ValueError("--tokenize is for BLEU only: chrF counts characters")
+    if args.metric != "cogs" and getattr(args, "cases", None):
+        raise ValueError("--cases: for COGS only")
+    if args.lang != BleuOptions().language and args.detokenize != "moses":
+        raise ValueError("--lang: for --detokenize moses only")
     if args.metric in SCORES:
         return BleuMetric(replace(how, score=args.metric), args.reference)
     if how != BleuOptions():
         raise ValueError("--tokenize, --detokenize, --lang, --lowercase: for BLEU and chrF only")
-    if args.metric != "cogs" and getattr(args, "cases", None):
-        raise ValueError("--cases: for COGS only")
     if args.metric == "exact_match":
         return ExactMatchMetric(args.reference)
     if not args.cases:

@@ -122,6 +122,13 @@ def begin_a_training(
         if trainer.cfg.ema.store_ema and error.args == ("model",):  # it is deleted, then read
             raise ValueError("--store-ema: the checkpoint has no average; leave it out") from None
         raise
+    except ValueError as error:
+        if "parameter group" not in str(error):
+            raise
+        raise ValueError(
+            "the checkpoint's optimizer is of a model with other parameters: say "
+            "--reset-optimizer, or --finetune-from-model instead of --restore-file"
+        ) from None
     options, updates = trainer.cfg.optimization, trainer.get_num_updates()
     reached = {"--max-update": (options.max_update, updates)}
     if updates and not cfg.reset_meters:  # not to fine-tune, from 0 updates
@@ -134,12 +141,11 @@ def begin_a_training(
         text = "nothing is left to train: the checkpoint has %d updates and has reached %s"
         logger.info(text, updates, ", ".join(ended))
         options.max_epoch = -1  # the epoch after which the training ends
-    elif cfg.best_checkpoint_metric not in flags.KNOWN_SCORES or (
-        cfg.best_checkpoint_metric.startswith("cter_")
-        and "," in trainer.cfg.dataset.valid_subset  # of which one may have no compounds
-    ):
-        _find_score(trainer, cfg.best_checkpoint_metric)
-        trainer.reset_dummy_batch(loaded[1].first_batch)
+        return loaded
+    metric = cfg.best_checkpoint_metric
+    one_lacks_it = metric.startswith("cter_") and "," in trainer.cfg.dataset.valid_subset
+    if one_lacks_it or not flags.is_scored(metric, trainer.cfg.task):
+        _find_score(trainer, metric)
     return loaded
 
 
@@ -151,7 +157,7 @@ def _find_score(trainer: Any, name: str) -> None:
         batches = trainer.get_valid_iterator(subset, disable_iterator_cache=True)
         with metrics.aggregate(new_root=True) as scores:
             trainer.valid_step(batches.first_batch)
-        found = [score for score in scores.get_smoothed_values() if not score.startswith("_")]
+        found = list(scores.get_smoothed_values())
         if name not in found:
             raise ValueError(
                 f"--best-checkpoint-metric {name} is no score of the validation set {subset!r}; "
@@ -220,8 +226,9 @@ def read_flags(
     if hasattr(args, "tpu") and (fairseq_utils.xm is None or torch.cuda.is_available()):
         args.tpu = False
     flags.check(args)
-    several = getattr(args, "distributed_world_size", 1) > 1
-    if several and args.cpu and args.distributed_init_method is None:
+    several = getattr(args, "distributed_world_size", 1) > 1 and getattr(args, "cpu", False)
+    told = getattr(args, "distributed_init_method", None) or "RANK" in os.environ  # of others
+    if several and not told:
         args.distributed_world_size = 1
     return parsed
 

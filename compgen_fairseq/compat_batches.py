@@ -79,12 +79,15 @@ def validate_apart(
     subset: str,
     disable_iterator_cache: bool = False,
 ) -> Any:
-    """Give a validation on the training set batches of its own.
+    """Give a validation on the training set batches of its own, and leave the set in its epoch.
 
     fairseq takes those of the training, whose epochs the validations then count for.
     """
-    apart = disable_iterator_cache or subset == trainer.cfg.dataset.train_subset
-    return get_valid_iterator(trainer, subset, apart)
+    if subset != trainer.cfg.dataset.train_subset:
+        return get_valid_iterator(trainer, subset, disable_iterator_cache)
+    batches = get_valid_iterator(trainer, subset, True)
+    trainer.task.dataset(subset).set_epoch(getattr(trainer, "epoch", 1))
+    return batches
 
 
 @around(FairseqTask, "train_step")

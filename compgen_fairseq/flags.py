@@ -2,6 +2,7 @@
 
 import ast
 import json
+import logging
 from argparse import Namespace
 from dataclasses import fields
 from pathlib import Path
@@ -12,6 +13,8 @@ from fairseq.dataclass.configs import GenerationConfig
 
 from compgen import ranges
 
+logger = logging.getLogger(__name__)
+
 GENERATION = {field.name: field.type for field in fields(GenerationConfig)}
 
 #: the flag without which validation has no such score
@@ -21,8 +24,6 @@ SCORED_BY = {
     "cter_aggregate": "eval_cter",
     "bleu": "eval_bleu",
 }
-#: what validation reports whatever the criterion, and what is looked at here
-KNOWN_SCORES = ("loss", *SCORED_BY)
 
 
 def check(args: Namespace) -> None:
@@ -96,6 +97,12 @@ def _sizes(args: Namespace) -> None:
                 f"--{side}-embed-dim {given[0]} can't be divided among "
                 f"--{side}-attention-heads {given[1]}"
             )
+    seeded = getattr(args, "update_ordered_indices_seed", False)
+    if seeded and not args.update_epoch_batch_itr:
+        raise ValueError(
+            "--update-ordered-indices-seed needs --update-epoch-batch-itr: alone, a run that "
+            "resumes forms other batches"
+        )
     if getattr(args, "shard_id", 0) >= getattr(args, "num_shards", 1):
         raise ValueError(f"--shard-id must be below --num-shards, {args.num_shards}")
     if getattr(args, "nbest", 1) > getattr(args, "beam", 1):
@@ -109,7 +116,13 @@ def _criterion(args: Namespace) -> None:
 
     if not (hasattr(args, "arch") and hasattr(args, "criterion")):
         return
-    models = getattr(CRITERION_REGISTRY[args.criterion], "models", None)
+    models = getattr(CRITERION_REGISTRY[args.criterion], "models", ())
+    composes = issubclass(ARCH_MODEL_REGISTRY[args.arch], MODEL_REGISTRY["cat_transformer"])
+    if composes and "cat_transformer" not in models:
+        logger.warning(
+            "this criterion trains none of cat_transformer's own terms (reconstruction, "
+            "sparsity): use --criterion composition_cross_entropy to train them"
+        )
     if not models or ARCH_MODEL_NAME_REGISTRY.get(args.arch, args.arch) in models:
         return
     if not issubclass(ARCH_MODEL_REGISTRY[args.arch], MODEL_REGISTRY[models[0]]):
@@ -135,16 +148,29 @@ def _stages(args: Namespace) -> None:
         )
 
 
+def is_scored(metric: str, options: Any) -> bool:
+    """Whether validation with these options surely reports a metric, whatever the criterion."""
+    return metric == "loss" or bool(getattr(options, SCORED_BY.get(metric, ""), False))
+
+
 def _best_checkpoint(args: Namespace) -> None:
     metric = getattr(args, "best_checkpoint_metric", None)
     option = SCORED_BY.get(metric or "")
-    if option and not getattr(args, option, False):
+    if not option:
+        return
+    if not is_scored(str(metric), args):
         flag = f"--{option.replace('_', '-')}"
         raise ValueError(f"--best-checkpoint-metric {metric} is a score of {flag}: say it, too")
+    if args.maximize_best_checkpoint_metric != (option != "eval_cter"):
+        do = "leave out" if args.maximize_best_checkpoint_metric else "say"
+        raise ValueError(
+            f"--best-checkpoint-metric {metric}: {do} --maximize-best-checkpoint-metric, or the "
+            "worst checkpoint is chosen"
+        )
 
 
 def _precision(args: Namespace) -> None:
-    if not (hasattr(args, "optimizer") and getattr(args, "fp16", False)):
+    if not (hasattr(args, "arch") and getattr(args, "fp16", False)):
         return
     flat = not (args.memory_efficient_fp16 or args.fp16_no_flatten_grads)
     if flat and not torch.cuda.is_available():

@@ -20,6 +20,7 @@ def record_the_epoch(begin_epoch: Callable[..., Any], trainer: Trainer, epoch: i
     """Let every training, of whatever task, keep ``RUN.json`` beside its checkpoints, and its
     task know all options, of which the model has some."""
     trainer.task.training_options = trainer.cfg
+    trainer.epoch = epoch
     begin_epoch(trainer, epoch)
     _record(trainer)
 

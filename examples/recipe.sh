@@ -26,6 +26,10 @@ if [[ ! -e $data/PREPARED.json ]]; then
     echo "$0: $data has no PREPARED.json: it is not a prepared folder; see prepare/README.md" >&2
     exit 2
 fi
+if [[ -e $save/PREPARED.json ]] && ! cmp -s "$data/PREPARED.json" "$save/PREPARED.json"; then
+    echo "$0: $save was trained on other data than $data; name another folder" >&2
+    exit 2
+fi
 whole 0 SEED
 whole 1 UPDATES STAGE1_EPOCHS EPOCHS BATCH BEAM
 plugin="$root/compgen_fairseq"
@@ -171,10 +175,6 @@ train_recurrent() {
 
 # train FLAG...: fairseq-train into SAVE, UPDATES long; resumes what is there.
 train() {
-    if [[ -e $save/PREPARED.json ]] && ! cmp -s "$data/PREPARED.json" "$save/PREPARED.json"; then
-        echo "$0: $save was trained on other data than $data; name another folder" >&2
-        exit 2
-    fi
     local run="METHOD=${METHOD:-sq} SEED=$SEED SIZE=$SIZE"
     if [[ -e $save/checkpoint_last.pt && -e $save/METHOD ]] && [[ $(<"$save/METHOD") != "$run" ]]; then
         echo "$0: $save holds a training with $(<"$save/METHOD"), not $run; name another folder" >&2
@@ -188,6 +188,7 @@ train() {
             exit 2
         fi
     fi
+    [[ -e $save/checkpoint_last.pt ]] || rm -f "$save/train.log" # it begins anew, and so do its curves
     cp "$data/PREPARED.json" "$save/PREPARED.json"
     echo "$run" >"$save/METHOD"
     # glibc keeps the memory of an update for the next one instead of asking the system again
@@ -199,7 +200,7 @@ train() {
         --keep-interval-updates 1 --no-epoch-checkpoints \
         --no-progress-bar --log-format simple --log-interval 100 \
         "$@" "${more[@]}" 2>&1 |
-        tee -a "$save/train.log" | python "$root/examples/time_left.py" training
+        tee -i -a "$save/train.log" | python "$root/examples/time_left.py" training
 }
 
 # generate NAME SUBSET FLAG...: decodes with checkpoint_NAME.pt into SAVE/SUBSET.NAME.log, unless

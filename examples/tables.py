@@ -22,7 +22,7 @@ from typing import NamedTuple
 
 from rows import EXAMPLES, ROOT, Run, TablesError, parse
 
-PROGRESS = re.compile(r"num_updates=(\d+).*?\bwall=(\d+), time left (\d+) min")
+PROGRESS = re.compile(r"num_updates=([\d.e+]+).*?\bwall=(\d+), time left (\d+) min")
 SECONDS_BETWEEN_LOOKS, SECONDS_BETWEEN_REPORTS = 5, 300
 # What decides a run's outcome is in its line, whatever else the environment has.
 RECIPE_VARIABLES = set("METHOD SEED SIZE UPDATES STAGE1_EPOCHS SELECT BEAM PLAIN".split())
@@ -169,7 +169,7 @@ class Folder:
             found = []
         if not found:
             return Progress()
-        updates, wall, left = map(int, found[-1])
+        updates, wall, left = (int(float(text)) for text in found[-1])
         return Progress(updates, left, wall / 60 + left)
 
 

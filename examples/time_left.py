@@ -7,6 +7,7 @@ fairseq-generate ... | python time_left.py decoding SENTENCES     how far it is,
 import math
 import queue
 import re
+import signal
 import sys
 import threading
 import time
@@ -53,9 +54,9 @@ def training(
             resumed = int(found[1])
         if start is None and "begin training epoch" in line:
             start = (resumed, since)
-        found = re.search(r"train_inner .*num_updates=(\d+)", line)
+        found = re.search(r"train_inner .*num_updates=([\d.e+]+)", line)
         if found:
-            updates = int(found[1])
+            updates = int(float(found[1]))  # 1e+06
             start = start or (updates, since)
             if total and updates > start[0]:
                 left = (total - updates) * (since - start[1]) / (updates - start[0])
@@ -115,6 +116,7 @@ def heard(file: TextIO, patience: float) -> Iterator[str | None]:
 
 
 def main() -> None:
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # it ends when what it copies has ended
     sys.stdin.reconfigure(errors="surrogateescape")  # type: ignore[union-attr]
     sys.stdout.reconfigure(errors="surrogateescape")  # type: ignore[union-attr]
     if sys.argv[1] == "training":

@@ -59,7 +59,9 @@ train_translation() {
 # CTER where the data have compounds.
 evaluate_translation() {
     local name log metric detokenize=(--detokenize none)
-    [[ $detok == space ]] || detokenize=(--detokenize moses --lang "$1")
+    if [[ $detok == moses ]]; then # the log's references lack unknown words
+        detokenize=(--detokenize moses --lang "$1" --reference "$data/raw/test.$1")
+    fi
     for name in best last; do
         log="$save/test.$name.log"
         generate "$name" test --beam "${BEAM:-5}" --max-len-a 1.2 --max-len-b 10 --max-tokens 4096 \

@@ -24,7 +24,7 @@ from omegaconf import OmegaConf
 from sq_models import build
 
 from compgen.data import scan
-from compgen_fairseq import compat
+from compgen_fairseq import compat, compat_batches
 from compgen_fairseq.models.known_dictionary import KnownDictionary
 
 
@@ -51,6 +51,31 @@ def test_a_training_without_the_gpus_is_one_process(words, processes):
         parser = options.get_training_parser()
     args = options.parse_args_and_arch(parser, ["data", "--arch", "transformer", *words.split()])
     assert args.distributed_world_size == processes
+
+
+def test_one_of_torchruns_processes_stays_one_of_them(monkeypatch):
+    monkeypatch.setenv("RANK", "0")
+    words = ["data", "--arch", "transformer", "--cpu", "--distributed-world-size", "2"]
+    args = options.parse_args_and_arch(options.get_training_parser(), words)
+    assert args.distributed_world_size == 2
+
+
+def test_a_parser_that_leaves_out_defaults():
+    words = ["data", "--task", "translation", "--path", "x", "--distributed-world-size", "2"]
+    parser = options.get_validation_parser()
+    args = options.parse_args_and_arch(parser, words, suppress_defaults=True)
+    assert args.distributed_world_size == 2
+
+
+def test_validation_on_the_training_set_leaves_it_in_its_epoch():
+    trainer = mock.Mock(epoch=3)
+    trainer.cfg.dataset.train_subset = "train"
+    apart = []
+    for subset in ("valid", "train"):
+        compat_batches.validate_apart(lambda *call: apart.append(call[1:]), trainer, subset)
+    assert apart == [("valid", False), ("train", True)]
+    trainer.task.dataset.assert_called_once_with("train")
+    trainer.task.dataset.return_value.set_epoch.assert_called_once_with(3)
 
 
 @pytest.mark.parametrize(("parser", "missing"), [("training", "--arch"), ("validation", "--task")])

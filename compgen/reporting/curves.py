@@ -95,7 +95,8 @@ def _values(log: str) -> Iterator[tuple[str, int, str, float]]:
         subset = SUBSET.search(text)
         for metric, value in pairs.items():
             if metric not in SKIPPED and not metric.startswith("best_"):
-                yield subset[1] if subset else tag, int(pairs["num_updates"]), metric, float(value)
+                update = int(float(pairs["num_updates"]))  # 1e+06
+                yield subset[1] if subset else tag, update, metric, float(value)
 
 
 def _from_json(tag: str, text: str) -> dict[str, str]:

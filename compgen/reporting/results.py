@@ -59,10 +59,6 @@ def result(folder: Path | str, may_differ: frozenset[str] = frozenset()) -> dict
     best, of_last = ({n.name for n in run.scores if n.checkpoint == c} for c in CHECKPOINTS)
     if alone := ", ".join(sorted(best ^ of_last)):
         raise ValueError(f"{run.path} has {alone} of one checkpoint only: evaluate it to the end")
-    for name, score in run.scores.items():
-        checkpoint = run.path / f"checkpoint_{name.checkpoint}.pt"
-        if checkpoint.exists() and checkpoint.stat().st_mtime > score.file.stat().st_mtime:
-            raise ValueError(f"{score.file} is older than {checkpoint}: evaluate the run again")
     return {
         "method": run.label,
         "seed": run.seed,

@@ -42,7 +42,8 @@ def untrained(run: Run) -> bool:
     accuracy on the part that was held out from the training set.
     """
     chosen = run.record["chosen"]
-    held_out = chosen["from"] in HELD_OUT and chosen["value"] is not None
+    by_accuracy = chosen["metric"] == "exact_match" and chosen["value"] is not None
+    held_out = by_accuracy and chosen["from"] in HELD_OUT
     return run.label.startswith("syntactic") and held_out and chosen["value"] <= UNTRAINED
 
 

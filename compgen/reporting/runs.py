@@ -137,6 +137,7 @@ def read_run(path: Path | str, may_differ: frozenset[str] = frozenset()) -> Run:
         seed = whole(sessions[-1]["settings"]["common"]["seed"])
         data = Path(str(sessions[-1]["settings"]["task"]["data"]).partition(":")[0])
         minutes = sum(number(session["minutes"]) for session in sessions)
+        whole_run = not sessions[0].get("from_update")
         updates = whole(record["updates"])
         commands, machines = (
             "; then ".join(dict.fromkeys(tell(session) for session in sessions))
@@ -157,7 +158,7 @@ def read_run(path: Path | str, may_differ: frozenset[str] = frozenset()) -> Run:
         seed=seed,
         settings={**last, DATA: fingerprint(prepared["sha256"]), DECODING: _decoding(path)},
         updates=updates,
-        minutes=minutes,
+        minutes=minutes if whole_run else None,
         scores=_scores(path),
         command=commands,
         machine=machines,
@@ -331,10 +332,13 @@ def _scores(path: Path) -> dict[ScoreName, Score]:
     """The numbers in ``test.best.json``, ``cter.last.json`` and the like."""
     scores = {}
     for checkpoint in CHECKPOINTS:
+        weights = path / f"checkpoint_{checkpoint}.pt"
         for file in sorted(path.glob(f"*.{checkpoint}.json")):
             found = read_json(file)
             if not isinstance(found, dict) or "metric" not in found:
                 continue  # codes.best.json
+            if weights.exists() and weights.stat().st_mtime > file.stat().st_mtime:
+                raise ValueError(f"{file} is older than {weights}: evaluate the run again")
             metric, subset = str(found["metric"]), file.name.partition(".")[0]
             about = "" if subset in ("test", metric) else f" ({subset})"
             for key in NUMBERS.get(metric, ("score",)):

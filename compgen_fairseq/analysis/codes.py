@@ -19,26 +19,27 @@ from compgen_fairseq.analysis.tags import read_tags, scan_tags
 from compgen_fairseq.progress import progress
 
 FOLDS = 10
+FIGURE = {"side": "source", "subset": "train", "top_words": 6, "seed": 1}  # flags and defaults
 MOST_TAGS = 7  # that have a hatch of their own in the picture
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add what this kind is told."""
     checkpoint.add_arguments(parser)
-    parser.add_argument(
-        "--side", choices=vocabulary.SIDES, default="source", help="default: %(default)s"
-    )
     text = "without --out: only the codes of these words, a line each"
     parser.add_argument("words", nargs="*", metavar="WORD", help=text)
     parser.add_argument("--json", action="store_true", help="without --out: print JSON")
-    text = "the part of the data whose tokens are counted (default: %(default)s)"
-    parser.add_argument("--subset", default="train", help=text)
+    figure = parser.add_argument_group("with --out")
+    text = "whose codes (default: source)"
+    figure.add_argument("--side", choices=vocabulary.SIDES, help=text)
+    text = "the part of the data whose tokens are counted (default: train)"
+    figure.add_argument("--subset", help=text)
     text = "parts of speech, a line of word TAB tag each; 'scan' for those of SCAN's grammar"
-    parser.add_argument("--tags", metavar="FILE", help=text)
-    text = "words of each code in the picture (default: %(default)s)"
-    parser.add_argument("--top-words", type=AT_LEAST_1.whole, default=6, metavar="N", help=text)
-    text = "of the folds of the probe (default: %(default)s)"
-    parser.add_argument("--seed", type=SEED.whole, default=1, help=text)
+    figure.add_argument("--tags", metavar="FILE", help=text)
+    text = "words of each code in the picture (default: 6)"
+    figure.add_argument("--top-words", type=AT_LEAST_1.whole, metavar="N", help=text)
+    text = "of the folds of the probe (default: 1)"
+    figure.add_argument("--seed", type=SEED.whole, help=text)
 
 
 def run(args: argparse.Namespace) -> list[Path] | list[str]:
@@ -50,9 +51,13 @@ def run(args: argparse.Namespace) -> list[Path] | list[str]:
     if bool(args.words) + args.json + bool(args.out) > 1:
         raise ValueError("say one of WORD ..., --json and --out FOLDER")
     if not args.out:
-        if args.tags:
-            raise ValueError("--tags are for a figure: say --out FOLDER, too")
+        for name in ("tags", *FIGURE):
+            if getattr(args, name) is not None:
+                flag = f"--{name.replace('_', '-')}"
+                raise ValueError(f"{flag} is for a figure: say --out FOLDER, too")
         return listed(args)
+    for name, default in FIGURE.items():
+        setattr(args, name, default if getattr(args, name) is None else getattr(args, name))
     loaded = checkpoint.load(args.checkpoint, args.data, args.cpu)
     codes = vocabulary.type_codes(loaded, args.side)
     codebook = vocabulary.quantizer_of(loaded, args.side).codebook().detach().cpu().numpy()

@@ -50,7 +50,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="the prepared data folder: its cter/ or cases/ is needed for all but lengths of "
         "reference and source",
     )
-    add("--subset", default="test", help="that was translated (default: %(default)s)")
+    add("--subset", help="with --data: that was translated (default: test)")
     add(
         "--resamples",
         type=Range(1, 10**6, closed=True).whole,
@@ -84,6 +84,8 @@ def run(args: argparse.Namespace) -> list[Path]:
         ValueError: if a log or what belongs to it is not there or does not fit.
     """
     labels = args.label or [str(Path(log).with_suffix("")) for log in args.logs]
+    if args.by in ("input-length", "output-length") and (args.data or args.subset):
+        raise ValueError(f"--by {args.by} reads the logs alone: leave out --data and --subset")
     if len(labels) != len(args.logs) or len(set(labels)) != len(labels):
         raise ValueError(f"--label: name each of the {len(args.logs)} logs differently")
     systems = {label: read(log) for label, log in zip(labels, args.logs, strict=True)}
@@ -183,7 +185,7 @@ def _file(args: argparse.Namespace, folder: str, suffix: str, script: str) -> Pa
     """A file of the data folder."""
     if not args.data:
         raise ValueError(f"--by {args.by} needs --data DATA, a folder of {script}")
-    file = Path(args.data, folder, f"{args.subset}.{suffix}")
+    file = Path(args.data, folder, f"{args.subset or 'test'}.{suffix}")
     if not file.is_file():
         raise ValueError(f"{file} is not there: --by {args.by} needs a folder of {script}")
     return file

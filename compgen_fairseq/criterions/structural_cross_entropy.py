@@ -27,7 +27,9 @@ WEIGHTS = [f.name for f in fields(terms.LossWeights)]
 class StructuralCrossEntropyConfig(LabelSmoothedCrossEntropyCriterionConfig):
     """The weights; each one left out takes the value of the architecture's recipe."""
 
-    mmi_cross_entropy: Optional[float] = option(None, "weight of H(q, p)" + DEFAULT)
+    mmi_cross_entropy: Optional[float] = option(
+        None, "weight of H(q, p); on several GPUs 0 needs --ddp-backend legacy_ddp" + DEFAULT
+    )
     mmi_entropy: Optional[float] = option(None, "weight of -H(mean q)" + DEFAULT)
     encoder_commitment: Optional[float] = option(
         None, "weight of the source embeddings' distance to their codes" + DEFAULT

@@ -93,6 +93,8 @@ class CATEncoder(TransformerEncoderBase):
                 raise ValueError(f"cat_transformer can't take {flag}: leave it out")
         self.composition = composition  # before what calls build_encoder_layer
         super().__init__(cfg, dictionary, embed_tokens)
+        if composition.representation != "mix":  # nothing reads the last layer's mixed states
+            self.layers[-1].enhancement.requires_grad_(False)
 
     def build_encoder_layer(self, cfg: TransformerConfig) -> CATLayer:
         """A layer with a codebook of its own."""

@@ -122,6 +122,13 @@ def add_prototypes(
         )
 
 
+def checkpointed(layer: nn.Module, cfg: TransformerConfig) -> nn.Module:
+    """The layer, wrapped where ``--checkpoint-activations`` or ``--offload-activations`` say so."""
+    if not cfg.checkpoint_activations:
+        return layer
+    return checkpoint_wrapper(layer, offload_to_cpu=cfg.offload_activations)
+
+
 def hand_out(stack: Any, tokens: Tensor) -> None:
     """Give the layers of a stack the prototypes of ``(batch, len)`` tokens, if there are any."""
     selection = None if stack.prototypes is None else stack.prototypes.select(tokens)
@@ -138,7 +145,7 @@ class ProtoTransformerEncoder(TransformerEncoderBase):
 
     def build_encoder_layer(self, cfg: TransformerConfig) -> nn.Module:
         layer = PrototypeEncoderLayer(cfg, return_fc=self.return_fc)
-        return checkpoint_wrapper(layer) if cfg.checkpoint_activations else layer
+        return checkpointed(layer, cfg)
 
     def forward(self, src_tokens: Tensor, *args: Any, **kwargs: Any) -> dict[str, Any]:
         """As fairseq's, for ``(batch, src_len)`` tokens."""
@@ -157,7 +164,7 @@ class ProtoTransformerDecoder(TransformerDecoderBase):
         self, cfg: TransformerConfig, no_encoder_attn: bool = False
     ) -> nn.Module:
         layer = PrototypeDecoderLayer(cfg, no_encoder_attn)
-        return checkpoint_wrapper(layer) if cfg.checkpoint_activations else layer
+        return checkpointed(layer, cfg)
 
     def extract_features(
         self,

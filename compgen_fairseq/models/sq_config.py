@@ -81,7 +81,8 @@ class SQTransformerConfig(FairseqDataclass):
         "learned: words find their codes by vector quantization, as published; brown: every "
         "word's code is its class by Brown clustering of the distinct training sentences, fixed "
         "from the start (no MMI terms, no predictors); substitution: the same with classes of "
-        "exchangeable words; Brown clustering merges some if they are more than the codes",
+        "exchangeable words; Brown clustering merges some if they are more than the codes; a model "
+        "that is fine-tuned keeps the classes that it has",
     )
     class_meanings: ChoiceEnum(["free", "own"]) = option(  # type: ignore[valid-type]
         "free",

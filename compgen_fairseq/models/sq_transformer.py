@@ -80,7 +80,7 @@ class SQEncoder(FairseqEncoder):
             side = SideOutputs.of(x, keep, quantized, following, next_keep, layers)
             if stack.masks:
                 context = quantized.raw if stack.mmi == "brown" else x
-                masked = draw_positions(keep & src_tokens.ne(stack.eos))
+                masked = draw_positions(keep & src_tokens.ne(stack.eos), anew=self.training)
                 context = torch.where(masked.unsqueeze(-1), quantized.mask_code.type_as(x), context)
                 stack.predict_codes(side, context, mask, masked, None)
                 # one-word sentences say nothing of H(Z); the authors leave out batches of them
@@ -150,7 +150,6 @@ class SQDecoder(FairseqIncrementalDecoder):
         incremental_state: dict[str, Any] | None = None,
         structural: bool = False,
         features_only: bool = False,
-        need_attention: bool = False,
         **_: Any,
     ) -> tuple[Tensor, dict[str, Any]]:
         """Decode.
@@ -162,13 +161,11 @@ class SQDecoder(FairseqIncrementalDecoder):
             incremental_state: fairseq's dictionary of cached states.
             structural: also return the tensors of the structural loss terms.
             features_only: return features instead of logits.
-            need_attention: also return the cross-attention; a full pass in evaluation always does
-                (``--print-alignment`` reads it there).
 
         Returns:
             logits ``(batch, len, vocabulary)`` and a dictionary with ``attn`` (a list with the last
-            layer's cross-attention, mean over heads, ``(batch, len, src_len)``, or None) and
-            ``structural``.
+            layer's cross-attention, mean over heads, ``(batch, len, src_len)``, or None but for a
+            full pass in evaluation, where ``--print-alignment`` reads it) and ``structural``.
         """
         assert encoder_out is not None
         stack = self.stack
@@ -190,7 +187,7 @@ class SQDecoder(FairseqIncrementalDecoder):
         streams = torch.stack(parts)
         memory, memory_mask = encoder_out["memory"], encoder_out["memory_mask"]
         memory_streams = memory[-streams.size(0) :]
-        need_attention = need_attention or (caches is None and not self.training)
+        need_attention = caches is None and not self.training
         layers, weights = [], None
         for i, layer in enumerate(stack.layers):
             streams, weights = layer(

@@ -70,9 +70,12 @@ class CodePredictor(nn.Module):
             return F.linear(streams[0][where].float(), vectors, self.bias.float())
 
 
-def draw_positions(candidates: Tensor) -> Tensor:
-    """One position per row, uniform over the row's candidates; none where there are none."""
-    draws = torch.rand(candidates.shape, device=candidates.device) + 1.0
+def draw_positions(candidates: Tensor, anew: bool = True) -> Tensor:
+    """One position per row, uniform over the row's candidates; none where there are none. Unless
+    they are drawn anew, the same batch always has the same ones."""
+    device = candidates.device
+    generator = None if anew else torch.Generator(device).manual_seed(0)
+    draws = torch.rand(candidates.shape, device=device, generator=generator) + 1.0
     draws = draws * candidates
     index = draws.argmax(-1, keepdim=True)
     return torch.zeros_like(candidates).scatter(-1, index, True) & candidates

@@ -20,5 +20,9 @@ class FusedAdam(FairseqAdam):
     supports_flat_params = True  # of --fp16: each number has a step of its own
 
     def __init__(self, cfg: FairseqAdamConfig, params: Iterable[Tensor]):
+        for flag in ("fp16_adam_stats", "use_old_adam"):
+            if getattr(cfg, flag):
+                name = f"--{flag.replace('_', '-')}"
+                raise ValueError(f"--optimizer fused_adam can't take {name}: leave it out")
         FairseqOptimizer.__init__(self, cfg)
         self._optimizer = torch.optim.AdamW(params, fused=True, **self.optimizer_config)

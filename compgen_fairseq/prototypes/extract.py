@@ -79,7 +79,7 @@ def extract(
         sides: ``"source"`` for the encoder's states, ``"target"`` for the decoder's, by the token
             that goes in.
         settings: how to.
-        max_positions: longer pairs are left out, as they are in training.
+        max_positions: pairs that are longer, than the model allows, are left out.
 
     Raises:
         ValueError: if there is too little memory, or no type is left.

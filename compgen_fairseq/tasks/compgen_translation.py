@@ -22,7 +22,7 @@ from compgen.scoring import cter_rules
 from compgen.scoring.cter import Rules
 from compgen.scoring.exact_match import ExactMatch, exact_match
 from compgen_fairseq import flags
-from compgen_fairseq.contracts import TakesClasses
+from compgen_fairseq.contracts import HasPrototypes, TakesClasses
 from compgen_fairseq.options import option
 from compgen_fairseq.tasks import eval_cter, prototype_hook
 from compgen_fairseq.tasks.batches import MixedLengthsDataset
@@ -112,6 +112,14 @@ class CompgenTranslationTask(prototype_hook.PrototypeStages, TranslationTask):
         if self.cfg.eval_cter and split != self.cfg.train_subset:
             self._add_compounds(split)
 
+    def filter_indices_by_size(self, indices: Any, dataset: Any, *args: Any, **kwargs: Any) -> Any:
+        """As fairseq's; what is left out is counted on standard output, too, where the scores of
+        ``fairseq-generate > LOG`` look for it (fairseq warns on standard error)."""
+        kept = super().filter_indices_by_size(indices, dataset, *args, **kwargs)
+        if left_out := len(indices) - len(kept):
+            print(f"{left_out:,} samples have invalid sizes and will be skipped", flush=True)
+        return kept
+
     def _cter_file(self, name: str) -> Path:
         return Path(utils.split_paths(self.cfg.data)[0], "cter", name)
 
@@ -145,8 +153,17 @@ class CompgenTranslationTask(prototype_hook.PrototypeStages, TranslationTask):
         """Hand the classes of the training words to a model that asks for them.
 
         Raises:
-            ValueError: ``--eval-cter`` without compounds.
+            ValueError: ``--eval-cter`` without compounds, or ``--num-batch-buckets`` with classes
+                or prototypes.
         """
+        reads_words = isinstance(model, HasPrototypes) or (
+            isinstance(model, TakesClasses) and model.missing_classes() is not None
+        )
+        if self.cfg.num_batch_buckets and reads_words:
+            raise ValueError(
+                "--num-batch-buckets pads the sentences that prototypes and classes of words are "
+                "made of: leave it out"
+            )
         super().begin_epoch(epoch, model)
         if self.cfg.eval_cter and not any(
             isinstance(dataset, eval_cter.CompoundDataset) for dataset in self.datasets.values()

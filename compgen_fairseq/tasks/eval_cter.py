@@ -76,12 +76,13 @@ def reduce(logging_outputs: Sequence[dict[str, Any]]) -> None:
     found = [log[COUNTS].cpu().long() for log in logging_outputs if COUNTS in log]
     if not found:
         return
-    metrics.log_scalar_sum(COUNTS, sum(found))
+    meter = f"{COUNTS}_{found[0].size(1)}"  # fairseq adds up those of all subsets, too
+    metrics.log_scalar_sum(meter, sum(found))
     for name in ("instance", "aggregate"):
-        metrics.log_derived(f"cter_{name}", partial(_percent, name=name))
+        metrics.log_derived(f"cter_{name}", partial(_percent, meter=meter, name=name))
 
 
-def _percent(meters: Any, name: str) -> float:
-    lines, wrong = meters[COUNTS].sum
+def _percent(meters: Any, meter: str, name: str) -> float:
+    lines, wrong = meters[meter].sum
     score = CTER(int(wrong.sum()), int(lines.sum()), int((wrong > 0).sum()), int((lines > 0).sum()))
     return getattr(score, name)

@@ -121,6 +121,8 @@ def begin_epoch(task: Any, epoch: int, model: Any) -> None:
             fill_tables(task, model, cfg.train_subset, settings_of(cfg, config))
         else:
             _check_training(task.training_options)
+            if cfg.prototype_restart:
+                _check_restart(task.training_options)
             if cfg.prototype_stage1_epochs is not None:
                 if epoch == 1:
                     _announce(cfg, settings_of(cfg, config), tables)
@@ -282,6 +284,17 @@ def _check(cfg: Any, variant: str) -> None:
         raise ValueError("--prototype-restart needs --prototype-stage1-epochs: a stage to end")
     if variant != "two-pass" and cfg.prototype_table is not None:
         raise ValueError("--prototype-table is for --prototypes two-pass")
+
+
+def _check_restart(options: Any) -> None:
+    """Refuse schedules that don't go by updates alone, which could not start anew."""
+    kind = options.lr_scheduler._name
+    by_epoch = len(options.optimization.lr) > 1 or getattr(options.lr_scheduler, "force_anneal", False)
+    if kind in ("reduce_lr_on_plateau", "manual") or (kind == "fixed" and by_epoch):
+        raise ValueError(
+            f"--prototype-restart can't start --lr-scheduler {kind} anew, whose rate goes by "
+            "epochs or scores: take inverse_sqrt, polynomial_decay or a fixed rate"
+        )
 
 
 def _check_training(options: Any) -> None:

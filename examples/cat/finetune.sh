@@ -15,7 +15,7 @@ if [[ ! -e ${PRETRAINED:-} ]]; then
 fi
 case "${BACKBONE:=frozen}" in
     frozen) frozen=(--freeze-backbone) lr=1e-3 ;;         # the paper's section 5.1
-    trained) frozen=(--find-unused-parameters) lr=5e-5 ;; # its appendix C.3; BERT's heads are unused
+    trained) frozen=(--ddp-backend legacy_ddp) lr=5e-5 ;; # its appendix C.3; BERT's heads are unused
     *)
         echo "$0: BACKBONE=$BACKBONE is neither frozen nor trained" >&2
         exit 2
@@ -29,7 +29,7 @@ case "${REPRESENTATION:=mix}" in
         ;;
 esac
 
-METHOD="$REPRESENTATION-$BACKBONE"
+METHOD="$REPRESENTATION-$BACKBONE of $(cksum <"$PRETRAINED")"
 lr="${LR:-$lr}"
 if [[ ! $lr =~ ^[0-9]+(\.[0-9]+)?(e-?[0-9]+)?$ ]]; then # fairseq evaluates it
     echo "$0: LR=${lr@Q} is no number" >&2

@@ -18,7 +18,7 @@ case "${METHOD:=cat}" in
         METHOD_FLAGS=(--ablation "${METHOD#no-}")
         ;;
     no-semantics-composition | no-sufficiency) # nothing reads the last layer's mixed states
-        METHOD_FLAGS=(--ablation "${METHOD#no-}" --find-unused-parameters) best=ppl_cont
+        METHOD_FLAGS=(--ablation "${METHOD#no-}" --ddp-backend legacy_ddp) best=ppl_cont
         ;;
     *)
         echo "$0: METHOD=$METHOD is none of cat, plain, no-guided-decomposition," \
@@ -37,7 +37,7 @@ else # 3 layers, 128 wide
     : "${UPDATES:=800}"
     SIZE_FLAGS=(
         --arch cat_tiny --lr 1e-3 --warmup-updates 100 --batch-size 32
-        --validate-interval-updates 100 --save-interval-updates 200
+        --validate-interval-updates 200 --save-interval-updates 200
     )
 fi
 

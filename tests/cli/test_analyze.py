@@ -228,7 +228,9 @@ def test_what_cannot_be_done_is_one_sentence(structural, plain, tiny_data, tmp_p
         assert reason in refusal(f"compgen-analyze {kind}", *words, "--cpu", "--out", out)
     said = refusal("compgen-analyze codes", structural, data, "--out", file)
     assert "file is no folder: choose another --out" in said
-    assert "say --out FOLDER" in refusal("compgen-analyze codes", structural, data, "--tags", file)
+    for flag, value in (("--tags", file), ("--side", "source"), ("--top-words", 6)):
+        said = refusal("compgen-analyze codes", structural, data, flag, value)
+        assert f"{flag} is for a figure: say --out FOLDER" in said
     assert not out.exists(), "something half-written is left"
 
 

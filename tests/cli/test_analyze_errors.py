@@ -143,6 +143,10 @@ def test_what_cannot_be_done_is_one_sentence(cognition, tiny_log, tmp_path):
         ([tiny, "--by", "case", "--data", folder], "test.case is not there"),
         ([tiny, "--by", "case", "--data", empty], "has 1 lines, but"),
         ([tiny, "--by", "case", "--data", empty, "--subset", "test1"], "'other' is no general"),
+        (
+            [tiny, "--by", "input-length", "--data", folder],
+            "reads the logs alone: leave out --data",
+        ),
         ([tiny, "--by", "input-length", "--label", "a", "b"], "--label: name each of the 1 logs"),
     ):
         assert reason in refusal("compgen-analyze errors", *flags, "--out", tmp_path / "out")

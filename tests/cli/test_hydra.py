@@ -16,7 +16,7 @@ def train(tiny_data, run, tmp_path) -> Callable[..., str]:
     """Train a small model as the file and the words say; return the log."""
     small = {"encoder_layers": 1, "decoder_layers": 1, "encoder_embed_dim": 16}
     small |= {"encoder_ffn_embed_dim": 16, "decoder_ffn_embed_dim": 16, "max_target_positions": 12}
-    return lambda *words: run(
+    return lambda *words, **options: run(
         "fairseq_cli.hydra_train",
         *("--config-dir", REPOSITORY / "examples" / "scan", "--config-name", "hydra"),
         *(f"task.data={tiny_data}", f"checkpoint.save_dir={tmp_path / 'save'}", "common.cpu=true"),
@@ -24,6 +24,7 @@ def train(tiny_data, run, tmp_path) -> Callable[..., str]:
         *(f"+model.{name}={value}" for name, value in small.items()),
         *words,
         cwd=REPOSITORY,
+        **options,
     )
 
 
@@ -48,6 +49,11 @@ def test_the_shipped_yaml_trains_the_preset_in_bfloat16(tiny_data, train, tmp_pa
     assert trained.cfg.attention == "sal" and trained.cfg.source_codes == 6
     assert len(trained.encoder.stack.layers) == 1
     assert isinstance(model.translate("dax lug"), str)
+
+
+def test_a_metric_that_is_not_reported_is_refused(train):
+    log = train("task.eval_exact_match=false", "optimization.max_update=3", status=1)
+    assert "--best-checkpoint-metric exact_match is no score of the validation set" in log
 
 
 def test_the_second_stage_restarts_as_the_file_says(train, tmp_path):

@@ -92,7 +92,9 @@ def test_the_checkpoint_is_all_that_generation_needs(whole, tiny_data, plugin, t
     assert hub.translate(sentences.read_text().splitlines()[0], beam=5) == first
 
 
-def test_stage_2_goes_on_from_the_plain_transformer(flags, transformer, whole, tiny_data, tmp_path):
+def test_stage_2_goes_on_from_the_plain_transformer(
+    flags, transformer, whole, tiny_data, run, tmp_path
+):
     """Three commands instead of one: train a Transformer, extract, train with prototypes."""
     table, end = tmp_path / "table.pt", tmp_path / "end"
     k = ["-k", "2", "--prototype-min-count", "5", "--cpu"]
@@ -101,6 +103,8 @@ def test_stage_2_goes_on_from_the_plain_transformer(flags, transformer, whole, t
     assert status("train", *flags, *ARCH, "--restore-file", table, "--save-dir", end) == 0
     expected, found = load(whole / "checkpoint_last.pt"), load(end / "checkpoint_last.pt")
     assert_same(expected["model"], found["model"])
+    said = run("fairseq_cli.train", *flags, *ARCH, "--restore-file", transformer, status=1)
+    assert said.endswith("--reset-optimizer, or --finetune-from-model instead of --restore-file\n")
 
 
 def test_a_run_that_is_killed_during_the_extraction_ends_as_the_whole_one(flags, whole, tmp_path):

@@ -219,7 +219,8 @@ def test_errors_are_sentences(tmp_path):
     assert "was not validated" in script("cogs/evaluate.sh", tmp_path, tmp_path, status=1)
     (tmp_path / "x").mkdir()
     (tmp_path / "x" / "PREPARED.json").write_text("{other}")
-    assert "other data" in script("cogs/train.sh", tmp_path, tmp_path / "x", status=2)
+    for word in ("train", "evaluate"):
+        assert "other data" in script(f"cogs/{word}.sh", tmp_path, tmp_path / "x", status=2)
 
 
 def test_with_other_flags_or_data_it_is_decoded_again(tmp_path):

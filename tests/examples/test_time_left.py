@@ -43,6 +43,13 @@ def test_the_pace_counts_from_the_first_update_seen():
     ]
 
 
+def test_a_million_updates():
+    many = CONFIG.replace("1000", "2000000")
+    log = Log((0, many), (0, line(999_900)), (60, line("1e+06")))
+    *_, last = time_left.training(log, log.clock)
+    assert last.endswith("wall=0, time left 10000 min\n")
+
+
 def test_a_resumed_training_has_an_estimate_at_once_and_says_what_its_end_waits_for():
     loaded = "2026 | INFO | fairseq.trainer | Loaded checkpoint x.pt (epoch 2 @ 500 updates)\n"
     begin = "2026 | INFO | fairseq.trainer | begin training epoch 2\n"

@@ -169,7 +169,7 @@ class Step:
             accidents(monkeypatch, before)
         if self.sal:
             masked = self.tensor("enc_mask")
-            monkeypatch.setattr(sq_transformer, "draw_positions", lambda candidates: masked)
+            monkeypatch.setattr(sq_transformer, "draw_positions", lambda candidates, anew: masked)
         criterion = StructuralCrossEntropyCriterion(
             StructuralCrossEntropyConfig(sentence_avg=False), task
         )

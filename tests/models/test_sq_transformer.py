@@ -120,9 +120,9 @@ def test_beam_search_scores_equal_teacher_forcing(variant):
 
 
 def test_attention_for_alignment():
-    model = build()
+    model = build().eval()
     sample = batch(LENGTHS)
-    (attention,) = model(**sample["net_input"], need_attention=True)[1]["attn"]
+    (attention,) = model(**sample["net_input"])[1]["attn"]
     assert attention.shape == (4, 7, 8)
     torch.testing.assert_close(attention.sum(-1), torch.ones(4, 7))
     padding = sample["net_input"]["src_tokens"].eq(PAD)[:, None].expand_as(attention)

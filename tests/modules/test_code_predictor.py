@@ -40,6 +40,8 @@ def test_draws_one_token_of_each_sentence_and_never_its_end():
         assert drawn.sum(1).tolist() == [1, 1, 1, 0]  # a bare end has nothing to draw
         seen |= drawn
     assert torch.equal(seen, KEEP & ~EOS)
+    draws = [draw_positions(KEEP & ~EOS, anew=False) for _ in range(9)]
+    assert all(torch.equal(draw, draws[0]) for draw in draws)
 
 
 def test_every_sentence_sees_itself_and_no_padding():

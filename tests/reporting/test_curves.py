@@ -63,6 +63,12 @@ def test_what_a_resumed_training_logs_again_counts(tmp_path):
     assert found["training", "loss"] == ((100, 0.7), (200, 9.0), (300, 0.25))
 
 
+def test_a_million_updates(tmp_path):
+    line = SIMPLE[1].replace("num_updates=100", "num_updates=1e+06")
+    found = read_points(log_of([line], tmp_path))
+    assert found["training", "loss"] == ((1_000_000, 0.7),)
+
+
 def test_a_training_without_a_log_has_no_points(tmp_path):
     assert read_points(tmp_path / "train.log") == {}
 

@@ -163,6 +163,9 @@ def test_syntactic_attention_that_learned_nothing_is_listed_and_left_out(make, t
     assert "| syntactic | 1 | 40.00 |" in said and "| lstm | 2 | 60.00 ± 28.28 |" in said
     assert "at most 10% of their training set right" in said
     assert "(here of the part held out from it): syntactic 2.\n" in said
+    # a small loss is no small accuracy
+    make("syntactic", 2, 80, chosen={**held_out, "metric": "loss", "value": 0.01})
+    assert "| syntactic | 2 | 60.00 ± 28.28 |" in tables(tmp_path / "results")
     # of a part of the test set nothing follows about training
     make("syntactic", 2, 80, chosen={**held_out, "from": "test20", "value": 10.0})
     assert "| syntactic | 2 | 60.00 ± 28.28 |" in tables(tmp_path / "results")

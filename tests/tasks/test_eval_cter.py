@@ -125,6 +125,16 @@ def test_own_compounds_of_any_number_of_lines(cognition, tmp_path):
     assert values["cter_aggregate"] == 50
 
 
+def test_two_subsets_of_other_sizes():
+    """Of all subsets fairseq keeps sums as well, under a name of its own."""
+    with metrics.aggregate("a name of its own"):
+        for compounds in (3, 5):
+            with metrics.aggregate(new_root=True) as total:
+                counted = torch.ones(2, compounds, dtype=torch.int16)
+                eval_cter.reduce([{eval_cter.COUNTS: counted}])
+            assert total.get_smoothed_values()["cter_instance"] == 100
+
+
 @pytest.mark.parametrize("text", ["das faule pf@@ erd", "▁das ▁faule ▁pf erd", "faule pferd@@"])
 def test_subwords_of_own_compounds_are_joined(text, tmp_path):
     (tmp_path / "lexicon").write_text("ADJ\tlazy\tfaule\nN\thorse\tpferd\norder\tADJ\tN\n")

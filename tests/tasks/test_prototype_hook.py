@@ -151,11 +151,13 @@ def test_another_number_of_prototypes_than_the_checkpoint_has(extractions):
         ("ema.store_ema=true", "--store-ema can't follow a table that grows"),
         ("common.fp16=true optimizer.weight_decay=0.1", "would shrink the prototype attention"),
         ("common.bf16=true optimizer.weight_decay=0.1", "use --amp or --memory-efficient-fp16"),
+        ("lr_scheduler._name=reduce_lr_on_plateau", "whose rate goes by epochs or scores"),
+        ("lr_scheduler._name=fixed optimization.lr=[1,0.5]", "can't start --lr-scheduler fixed"),
     ],
 )
 def test_what_cannot_train_stage_1_is_refused_before_it_starts(training, reason):
     with pytest.raises(ValueError, match=reason):
-        begin_epoch(task(training, prototype_stage1_epochs=1), 1, Model())
+        begin_epoch(task(training, prototype_stage1_epochs=1, prototype_restart=True), 1, Model())
 
 
 UNUSED = "distributed_training.find_unused_parameters=true"
