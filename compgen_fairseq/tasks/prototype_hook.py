@@ -289,7 +289,8 @@ def _check(cfg: Any, variant: str) -> None:
 def _check_restart(options: Any) -> None:
     """Refuse schedules that don't go by updates alone, which could not start anew."""
     kind = options.lr_scheduler._name
-    by_epoch = len(options.optimization.lr) > 1 or getattr(options.lr_scheduler, "force_anneal", False)
+    force = getattr(options.lr_scheduler, "force_anneal", None)
+    by_epoch = force is not None or len(options.optimization.lr) > 1
     if kind in ("reduce_lr_on_plateau", "manual") or (kind == "fixed" and by_epoch):
         raise ValueError(
             f"--prototype-restart can't start --lr-scheduler {kind} anew, whose rate goes by "
