@@ -12,10 +12,10 @@ from compgen_fairseq.criterions.composition_cross_entropy import (
 )
 
 
-def build(arch: str = "cat_transformer"):
+def build(arch: str = "cat_transformer", **own):
     sizes = {"encoder_layers": 2, "decoder_layers": 1, "encoder_embed_dim": 16, "codes": 9}
     heads = {"encoder_attention_heads": 2, "decoder_attention_heads": 2}
-    return build_model(arch, **sizes, **heads, dropout=0.0)
+    return build_model(arch, **sizes, **heads, dropout=0.0, **own)
 
 
 def criterion(sentence_avg=False, **options) -> CompositionCrossEntropyCriterion:
@@ -44,8 +44,10 @@ def test_the_loss_is_the_weighted_sum_of_the_means(sentence_avg):
     )
 
 
-def test_every_parameter_gets_a_gradient():
-    model = build()
+@pytest.mark.parametrize("representation", ["mix", "cont", "comp"])
+def test_every_parameter_gets_a_gradient(representation):
+    """Or asks for none: data parallelism on several GPUs waits for each that does."""
+    model = build(representation=representation)
     criterion()(model, batch(LENGTHS))[0].backward()
     assert untrained(model) == set()
 

@@ -100,6 +100,6 @@ class Criterion(torch.nn.Module):
 
 
 def untrained(model: torch.nn.Module) -> set[str]:
-    """The parameters that got no gradient."""
-    gradients = {name: parameter.grad for name, parameter in model.named_parameters()}
+    """The parameters that ask for a gradient and got none."""
+    gradients = {n: p.grad for n, p in model.named_parameters() if p.requires_grad}
     return {name for name, g in gradients.items() if g is None or not g.abs().sum() > 0}
