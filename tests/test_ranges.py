@@ -57,6 +57,22 @@ def test_numbers_beyond_their_range_are_refused(name, value, told):
         check(SimpleNamespace(**{name: value}))
 
 
+OUT_OF_RANGE = """
+decoder-layers=0 encoder-ffn-embed-dim=0 decoder-ffn-embed-dim=-1 decoder-attention-heads=0
+attention-dropout=1.5 activation-dropout=-1 max-source-positions=0 max-target-positions=-5
+encoder-predictor-layers=0 decoder-predictor-layers=-1 batch-size=0 max-tokens-valid=-1
+batch-size-valid=0 max-epoch=-1 save-interval=0 save-interval-updates=-1 validate-interval=0
+log-interval=0 num-workers=-1 weight-decay=-0.1 srl-mse=-2
+"""
+
+
+@pytest.mark.parametrize("given", OUT_OF_RANGE.split())
+def test_a_number_out_of_its_range_is_refused_by_its_flag(given):
+    flag, _, value = given.partition("=")
+    with pytest.raises(ValueError, match=f"^--{flag} must be "):
+        check(SimpleNamespace(**{flag.replace("-", "_"): float(value)}))
+
+
 @pytest.mark.parametrize(
     "fine", [{"dropout": 0}, {"mask_prob": 1}, {"max_tokens": None}, {"lr": [0.1]}, {"seed": 1}]
 )

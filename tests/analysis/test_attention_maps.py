@@ -2,18 +2,15 @@
 
 import pytest
 import torch
-from random_batches import LENGTHS, PAD, batch, build_model
+from random_batches import LENGTHS, PAD, batch, both_sides, build_model
 
 from compgen_fairseq.analysis.attention_maps import SIDES, attention_maps, translator
 from compgen_fairseq.analysis.checkpoint import Loaded
 from compgen_fairseq.modules.systematic_attention import SystematicAttention
 
 LAYERS, HEADS, DIM = 2, 4, 16
-SIZES = {
-    f"{side}_{name}": value
-    for side in ("encoder", "decoder")
-    for name, value in (("layers", LAYERS), ("attention_heads", HEADS), ("embed_dim", DIM))
-} | {"encoder_ffn_embed_dim": 12, "decoder_ffn_embed_dim": 12, "dropout": 0.1, "criterion": ""}
+SIZES = both_sides(layers=LAYERS, attention_heads=HEADS, embed_dim=DIM, ffn_embed_dim=12)
+SIZES |= {"dropout": 0.1, "criterion": ""}
 CODES = {"source_codes": 5, "target_codes": 4}
 MODELS = {
     "transformer": {},

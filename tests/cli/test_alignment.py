@@ -7,7 +7,7 @@ from small_models import MODELS, SIZES
 
 PROTOTYPES = ["--arch", "proto_transformer", *SIZES, "--decoder-embed-dim", 16]
 ARCHITECTURES = {
-    **{name: MODELS[name] for name in ("sal", "srl", "plain", "cat", "syntactic")},
+    **{name: MODELS[name] for name in ("sal", "srl", "cat", "syntactic")},
     "proto": [*PROTOTYPES, "--prototypes", "random"],
     "proto-target": [
         *(*PROTOTYPES, "--prototypes", "target-side"),
@@ -17,17 +17,10 @@ ARCHITECTURES = {
 
 
 def averaging_keeps_what_is_equal(path):
-    """The arithmetic of fairseq's average_checkpoints.py, which no package has: a sum of tensors,
-    divided, if of integers without a rest; in between half precision becomes float."""
+    """fairseq's average_checkpoints.py sums up to ten tensors, and divides."""
     for name, value in load(path)["model"].items():
-        total = value.clone()
-        for _ in range(9):
-            total += value
-        if value.is_floating_point():
-            torch.testing.assert_close(total.div_(10), value, msg=name)
-        else:
-            total //= 10
-            assert torch.equal(total, value), name
+        limits = torch.finfo if value.is_floating_point() else torch.iinfo  # of bool there are none
+        assert (value.abs() <= limits(value.dtype).max / 10).all(), name
 
 
 @pytest.mark.parametrize("name", ARCHITECTURES)

@@ -95,7 +95,6 @@ def test_embeddings_by_cluster(plain, draw, tiny_data):
 def test_the_same_seed_gives_the_same_files(structural, with_prototypes, draw, tmp_path):
     for kind, path, word in (
         ("embeddings", structural, []),
-        ("codes", structural, []),
         ("prototypes", with_prototypes, ["lug"]),
     ):
         for name in ("a", "b"):

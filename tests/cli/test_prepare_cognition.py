@@ -3,13 +3,11 @@
 import json
 import random
 import shutil
-import signal
-import sys
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from prepare_scripts import contents, publish, read_back, refused, runner
+from prepare_scripts import publish, read_back, refused, runner
 
 run = runner("cognition")
 WORDS = {"dog": "狗", "car": "汽车", "liked": "喜欢", "saw": "看见", "big": "大", "all": "大家"}
@@ -94,34 +92,6 @@ def test_fairseq_reads_it_back(prepared: Path) -> None:
     assert record["settings"]["tokens"] == "bpe"
     assert "subword-nmt" in record["versions"]
     read_back(prepared, "en", "zh")
-
-
-def test_killed_run_is_finished_by_the_next(
-    prepared: Path, arguments: list[object], tmp_path: Path
-) -> None:
-    """Killed while fairseq-preprocess writes; then the learned codes are cut, too."""
-    killer = tmp_path / "path" / "fairseq_cli"
-    killer.mkdir(parents=True)
-    (killer / "__init__.py").touch()
-    (killer / "preprocess.py").write_text(
-        "import os, pathlib, signal, sys\n"
-        "dest = next(a for a in sys.argv if a.startswith('--destdir='))\n"
-        "dest = pathlib.Path(dest.partition('=')[2])\n"
-        "(dest / 'train.en-zh.en.bin').write_bytes(b'half')\n"
-        "os.kill(os.getppid(), signal.SIGKILL)\n"
-    )
-    dest = tmp_path / "new" / "cognition"
-    killed = run(dest, *arguments, PYTHONPATH=str(killer.parent), PYTHON=sys.executable)
-    assert killed.returncode == -signal.SIGKILL
-    work = dest.parent / ".cognition.preparing"
-    assert list(dest.parent.iterdir()) == [work]
-    assert list(work.glob("data-*/train.en-zh.en.bin"))
-    codes = (work / "bpe.codes").read_bytes()
-    (work / "bpe.codes").write_bytes(codes[: len(codes) // 2])
-
-    assert run(dest, *arguments).returncode == 0
-    assert list(dest.parent.iterdir()) == [dest]
-    assert contents(dest) == contents(prepared)
 
 
 def test_training_set_without_checksum(public: Callable[[str], Path], tmp_path: Path) -> None:

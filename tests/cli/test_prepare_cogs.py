@@ -42,3 +42,16 @@ def test_folder_is_complete_and_read_by_fairseq(clone: Path, tmp_path: Path) -> 
     assert ["\t".join(row) for row in rows] == lines
     assert set(text["valid.en"]) < set(text["test.en"])
     assert (dest / "cases" / "valid.case").read_text() == 5 * "cp_recursion\n"
+
+
+def test_failed_preprocessing_leaves_nothing(clone: Path, tmp_path: Path) -> None:
+    broken = tmp_path / "fairseq_cli"
+    broken.mkdir()
+    (broken / "__init__.py").touch()
+    (broken / "preprocess.py").write_text("raise SystemExit('out of luck')\n")
+    flags = ["--from", clone, "--checksums", clone / "sums"]
+    result = run(tmp_path / "cogs", *flags, PYTHONPATH=str(tmp_path))
+    assert result.returncode == 1
+    assert "out of luck" in result.stderr
+    assert "fairseq-preprocess failed" in result.stderr
+    assert list(tmp_path.iterdir()) == [broken]

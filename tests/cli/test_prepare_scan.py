@@ -1,12 +1,11 @@
 """prepare/scan.sh, run as a user runs it."""
 
 import json
-import sys
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from prepare_scripts import contents, read_back, refused, runner
+from prepare_scripts import contents, read_back, runner
 
 run = runner("scan")
 
@@ -49,40 +48,7 @@ def test_fairseq_reads_it_back(prepared: Path) -> None:
     read_back(prepared, "src", "tgt")
 
 
-def test_same_settings_same_bytes(prepared: Path, tmp_path: Path) -> None:
-    again = tmp_path / "again"
-    again.mkdir()  # an empty folder counts as not there
-    done = run("jump_around_right", "--seed=1", f"{again}/", PYTHON=sys.executable)
-    assert done.returncode == 0
-    assert contents(again) == contents(prepared)
-
-
-def test_same_settings_again_do_nothing(prepared: Path) -> None:
-    before = {path: path.stat().st_mtime_ns for path in prepared.rglob("*")}
-    result = run("jump_around_right", prepared, "--valid", "test20")
-    assert result.returncode == 0
-    assert "already prepared" in result.stdout
-    assert {path: path.stat().st_mtime_ns for path in prepared.rglob("*")} == before
-
-
-def test_errors(tmp_path: Path) -> None:
-    assert refused(run("jumps", tmp_path / "scan"), "invalid choice: 'jumps'", 2)
-    assert list(tmp_path.iterdir()) == []
-
-
 def test_wrong_python(tmp_path: Path) -> None:
     result = run("right", tmp_path / "scan", PYTHON="no-such-python")
     assert result.returncode == 1
     assert "set PYTHON" in result.stderr
-
-
-def test_failed_preprocessing_leaves_nothing(tmp_path: Path) -> None:
-    broken = tmp_path / "fairseq_cli"
-    broken.mkdir()
-    (broken / "__init__.py").touch()
-    (broken / "preprocess.py").write_text("raise SystemExit('out of luck')\n")
-    result = run("jump_around_right", tmp_path / "scan", PYTHONPATH=str(tmp_path))
-    assert result.returncode == 1
-    assert "out of luck" in result.stderr
-    assert "fairseq-preprocess failed" in result.stderr
-    assert list(tmp_path.iterdir()) == [broken]

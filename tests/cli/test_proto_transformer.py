@@ -7,7 +7,15 @@ from pathlib import Path
 import pytest
 import torch
 from fairseq.checkpoint_utils import load_model_ensemble
-from fairseq_commands import different, every_worker_saves, load, start_workers, status, statuses
+from fairseq_commands import (
+    different,
+    every_worker_saves,
+    load,
+    start_workers,
+    status,
+    statuses,
+    user_dir,
+)
 
 from compgen_cli import prototypes
 from compgen_fairseq.models.proto_transformer import ProtoTransformerModel
@@ -17,9 +25,7 @@ STAGE_1 = ["--prototype-stage1-epochs", 2]  # epochs have 10 updates
 
 DEADLY = """
 import os, signal
-import compgen_fairseq
 from compgen_fairseq.prototypes import extract
-
 extract.prototypes_of = lambda *args: os.kill(os.getpid(), signal.SIGKILL)
 """
 
@@ -108,12 +114,9 @@ def test_stage_2_goes_on_from_the_plain_transformer(
 
 
 def test_a_run_that_is_killed_during_the_extraction_ends_as_the_whole_one(flags, whole, tmp_path):
-    deadly = tmp_path / "deadly"
-    deadly.mkdir()
-    (deadly / "__init__.py").write_text(DEADLY)
     save = ["--save-dir", tmp_path, "--save-interval-updates", 12, "--no-epoch-checkpoints"]
     run = [*flags, *ARCH, *STAGE_1, *save]
-    assert status("train", *run, "--user-dir", deadly) == -signal.SIGKILL
+    assert status("train", *run, "--user-dir", user_dir(tmp_path, DEADLY)) == -signal.SIGKILL
     assert status("train", *run) == 0
     expected, resumed = load(whole / "checkpoint_last.pt"), load(tmp_path / "checkpoint_last.pt")
     assert_same(expected["model"], resumed["model"])
@@ -136,16 +139,10 @@ def test_two_workers_hold_the_same_model_and_spare_the_new_parameters_in_stage_1
     assert_same(stage_1, alone, [name for name in alone if "prototype_attn" in name])
 
 
-SCHEDULES = {
-    "inverse_sqrt": ([], lambda update: 0.01 * (4 / update) ** 0.5),
-    "polynomial_decay": (["--total-num-update", 44], lambda update: 0.01 * (44 - update) / 40),
-}
-
-
-@pytest.mark.parametrize("scheduler", SCHEDULES)
-def test_optimizer_and_learning_rate_can_start_anew(scheduler, flags, whole, tmp_path):
-    more, rate = SCHEDULES[scheduler]
-    schedule = ["--lr-scheduler", scheduler, *more, "--warmup-updates", 4, "--prototype-restart"]
+def test_optimizer_and_learning_rate_can_start_anew(flags, tmp_path):
+    """With inverse_sqrt: test_hydra.py."""
+    schedule = ["--lr-scheduler", "polynomial_decay", "--total-num-update", 44]
+    schedule += ["--warmup-updates", 4, "--prototype-restart"]
     save = ["--save-dir", tmp_path, "--log-file", tmp_path / "log", "--log-format", "json"]
     assert status("train", *flags, *ARCH, *STAGE_1, *schedule, *save, "--max-epoch", 3) == 0
     state = load(tmp_path / "checkpoint3.pt")
@@ -156,23 +153,15 @@ def test_optimizer_and_learning_rate_can_start_anew(scheduler, flags, whole, tmp
         r'"train_num_updates": "(\d+)", "train_lr": "([^"]+)"', (tmp_path / "log").read_text()
     )
     rates = {int(update): float(rate) for update, rate in found}
-    assert rates[30] == pytest.approx(rate(9), rel=1e-3)
-    assert rates[20] == pytest.approx(rate(20), rel=1e-3)
+    assert rates[30] == pytest.approx(0.01 * (44 - 9) / 40, rel=1e-3)
+    assert rates[20] == pytest.approx(0.01 * (44 - 20) / 40, rel=1e-3)
 
 
-@pytest.mark.parametrize("variant", ["random", "source-and-target", "two-pass"])
-def test_every_variant_trains_and_loads(variant, flags, whole, tiny_data, tmp_path):
-    own = {"random": [], "two-pass": ["--prototype-table", whole / "checkpoint4.pt"]}
-    run = [*flags, *ARCH, "--prototypes", variant, *own.get(variant, STAGE_1)]
+def test_the_second_pass_takes_the_table_of_the_first(flags, whole, tiny_data, tmp_path):
+    table, path = whole / "checkpoint4.pt", tmp_path / "checkpoint_last.pt"
+    run = [*flags, *ARCH, "--prototypes", "two-pass", "--prototype-table", table]
     assert status("train", *run, "--max-epoch", 3, "--save-dir", tmp_path) == 0
-    state = load(tmp_path / "checkpoint_last.pt")["model"]
-    sides = {name.split(".")[0] for name in state if name.endswith("prototypes.counts")}
-    assert sides == ({"encoder", "decoder"} if "target" in variant else {"encoder"})
-    assert all(len(state[f"{side}.prototypes.counts"]) == 6 for side in sides)
-    if variant == "two-pass":
-        taken = load(whole / "checkpoint4.pt")["model"]
-        names = ["encoder.prototypes.vectors", "encoder.prototypes.slots"]
-        assert_same(state, taken, names)
-    path, options = str(tmp_path / "checkpoint_last.pt"), {"data": str(tiny_data)}
-    (model,), _ = load_model_ensemble([path], arg_overrides=options)
+    state, taken = (load(file)["model"] for file in (path, table))
+    assert_same(state, taken, ["encoder.prototypes.vectors", "encoder.prototypes.slots"])
+    (model,), _ = load_model_ensemble([str(path)], arg_overrides={"data": str(tiny_data)})
     assert all(table.filled for table in model.tables().values())

@@ -127,15 +127,9 @@ def assert_same(folder: Path, other: Path) -> None:
     assert all(torch.equal(moments[i]["exp_avg"], again[i]["exp_avg"]) for i in moments)
 
 
-@pytest.mark.parametrize(
-    ("optimizer", "name", "batches"),
-    [("fused_adam", "sal", "mixed"), ("adam", "sal-brown", "sorted")],
-)
-def test_a_killed_run_ends_with_the_same_parameters(
-    optimizer, name, batches, flags, deadly, tmp_path
-):
+def test_a_killed_run_ends_with_the_same_parameters(flags, deadly, tmp_path):
     """Epochs have 10 updates; the last checkpoint is of update 14, the end comes at update 16."""
-    run = [*flags(name), "--optimizer", optimizer, "--train-batches", batches]
+    run = [*flags("sal-brown"), "--optimizer", "fused_adam", "--train-batches", "sorted"]
     run += ["--save-dir"]
     assert status("train", *run, tmp_path / "whole") == 0
     assert status("train", *run, tmp_path / "killed", *deadly(16)) == -signal.SIGKILL
@@ -143,8 +137,8 @@ def test_a_killed_run_ends_with_the_same_parameters(
     assert status("train", *run, tmp_path / "killed") == 0
     assert_same(tmp_path / "whole", tmp_path / "killed")
     state = load(tmp_path / "whole" / "checkpoint_last.pt")["model"]
-    frozen = [v for name, v in state.items() if name.endswith("type_codes")]
-    assert len(frozen) == 2 and all((codes >= 0).all() == (name == "sal-brown") for codes in frozen)
+    frozen = [codes for name, codes in state.items() if name.endswith("type_codes")]
+    assert len(frozen) == 2 and all((codes >= 0).all() for codes in frozen)
 
 
 @pytest.mark.parametrize(

@@ -25,7 +25,7 @@ def trained(tiny_data, plugin, tiny_training, tmp_path_factory, run):
     log = run(
         *("fairseq_cli.train", tiny_data, *plugin, *STRUCTURAL, *SIZES, *tiny_training),
         *("--arch", "sq_transformer_scan", "--train-batches", "mixed", "--dropout", 0.1),
-        *("--max-epoch", 12, "--eval-exact-match"),
+        *("--max-epoch", 12, "--validate-interval", 4, "--eval-exact-match"),
         *("--save-dir", folder, "--no-epoch-checkpoints", "--log-format", "json"),
     )
     return folder, log
@@ -45,10 +45,10 @@ def test_training_logs_every_term_and_learns(trained):
     for side in ("source", "target"):
         mmi = ("mmi_cross_entropy", "mmi_entropy")
         for name in (*mmi, "commitment", "code_prediction", "code_attraction"):
-            for of in ("train", "valid"):
+            for of, times in (("train", 12), ("valid", 3)):
                 values = logged(log, f"{of}_{name}_{side}")
-                assert len(values) == 12 and all(map(isfinite, values))
-    losses = logged(log, "valid_nll_loss")
+                assert len(values) == times and all(map(isfinite, values))
+    losses = logged(log, "train_nll_loss")
     assert losses[-1] < losses[0] - 0.5
 
 
@@ -58,7 +58,8 @@ def test_interactive_and_from_pretrained_answer_like_generate(
     assert len(generated.hypotheses) == 37
     path = trained[0] / "checkpoint_last.pt"
     log = run(
-        *("fairseq_cli.interactive", tiny_data, *plugin, "--path", path),
+        *("fairseq_cli.interactive", tiny_data, *plugin, "--task", "compgen_translation"),
+        *("--path", path),
         *("--buffer-size", 64, "--max-tokens", 200),
         input=(tiny_data.parent / "test.src").read_text(),
     )
@@ -107,36 +108,18 @@ def test_averages_of_the_model_are_stored(averaged):
     assert not all(torch.equal(model[name], average[name]) for name in model)
 
 
-def test_classes_are_found_merged_and_kept(plugin, tmp_path, run):
-    """5 of the source: verbs, directions, turn, twice and the end; 3 of the target."""
-    pairs = [
-        "walk = W",
-        "run = R",
-        "jump = J",
-        "turn left = L",
-        "turn right = r",
-        "walk left = L W",
-    ]
-    pairs += ["run left = L R", "walk right = r W", "run right = r R", "walk twice = W W"]
-    for side, language in enumerate(("src", "tgt")):
-        text = [f"{pair.split(' = ')[side]}\n" for pair in [*pairs, "run twice = R R"]]
-        (tmp_path / f"train.{language}").write_text("".join(text))
-    files = ["--trainpref", tmp_path / "train", "--testpref", tmp_path / "train"]
-    run("fairseq_cli.preprocess", "-s", "src", "-t", "tgt", *files, "--destdir", tmp_path / "data")
-    flags = ["--code-classes", "substitution", "--source-codes", 4, "--target-codes", 40]
-    flags += ["--optimizer", "adam", "--batch-size", 30, "--max-update", 2, "--save-dir", tmp_path]
-    flags += ["--arch", "sq_transformer_scan", "--class-meanings", "own", "--disable-validation"]
-    run("fairseq_cli.train", tmp_path / "data", *plugin, *STRUCTURAL, *SIZES, *flags)
+def test_classes_are_found_and_kept(tiny_data, plugin, tmp_path, run):
+    """Which they are: tests/tasks/test_word_classes.py."""
+    flags = [*small_models.MODELS["meanings"], "--task", "compgen_translation", "--max-update", 2]
+    flags += ["--optimizer", "adam", "--batch-size", 60, "--disable-validation"]
+    run("fairseq_cli.train", tiny_data, *plugin, *flags, "--save-dir", tmp_path)
     path = tmp_path / "checkpoint_last.pt"
     state = load(path)["model"]
-    assert state["encoder.stack.quantizer.type_codes"].unique().numel() == 4
-    owners = state["decoder.meanings.owners"].tolist()
-    assert (
-        len({owner for owner in owners if owner >= 0}) == 2 and owners.count(-1) == len(owners) - 5
-    )
+    codes, owners = state["encoder.stack.quantizer.type_codes"], state["decoder.meanings.owners"]
+    assert codes.min() == 0 and 1 < len(codes.unique()) < len(codes)
+    assert owners.min() == -1 and len(owners.unique()) > 1
     beam = ["--path", path, "--beam", 2, "--max-len-b", 8]
-    log = run("fairseq_cli.generate", tmp_path / "data", *plugin, *beam)
-    assert log.count("H-") == len(pairs) + 1
+    assert run("fairseq_cli.generate", tiny_data, *plugin, *beam).count("\nH-") == 37
 
 
 def test_another_dictionary_of_the_same_size_is_refused(averaged, tiny_data, plugin, tmp_path, run):
@@ -150,20 +133,6 @@ def test_another_dictionary_of_the_same_size_is_refused(averaged, tiny_data, plu
     said = run("compgen_cli.analyze", "codes", path, data, status=1)
     assert said.splitlines()[-1].startswith(f"compgen-analyze codes: {path} cannot be loaded with ")
     assert reason in said.splitlines()[-1] and "Traceback" not in said
-
-
-def test_fairseqs_own_criterion_and_task_train_it_with_one_warning(
-    tiny_data, plugin, tiny_training, tmp_path, run
-):
-    log = run(
-        *("fairseq_cli.train", tiny_data, *plugin, *SIZES, *tiny_training, "--max-epoch", 3),
-        *("--arch", "sq_transformer_scan", "--criterion", "label_smoothed_cross_entropy"),
-        *("--label-smoothing", 0.1, "--save-dir", tmp_path, "--log-format", "json"),
-        "--no-save",
-    )
-    assert log.count(WARNING) == 1
-    losses = logged(log, "valid_nll_loss")
-    assert len(losses) == 3 and losses[-1] < losses[0]
 
 
 @pytest.mark.parametrize("arch", ["sq_transformer_scan", "sq_transformer_cogs"])

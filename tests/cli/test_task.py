@@ -4,9 +4,7 @@ import json
 import re
 
 import pytest
-from fairseq.models.transformer import TransformerModel
 
-import compgen_fairseq  # noqa: F401
 from compgen.scoring import generate_log
 
 
@@ -60,25 +58,3 @@ def test_validate_counts_every_sentence(tiny_data, tiny_model, plugin, run):
     train_log = (tiny_model / "train.log").read_text()
     assert figures(log, "exact_match") == figures(train_log, "exact_match")[-1:]
     assert figures(log, "bleu") == figures(train_log, "bleu")[-1:]
-
-
-def test_interactive_answers_every_line(tiny_data, tiny_model, tiny_log, plugin, run):
-    source = (tiny_data.parent / "test.src").read_text()
-    log = run(
-        *("fairseq_cli.interactive", tiny_data, *plugin, "--task", "compgen_translation"),
-        *("--path", tiny_model / "checkpoint_last.pt", "--buffer-size", 64, "--max-tokens", 200),
-        input=source,
-    )
-    generation = generate_log.parse(log.splitlines(keepends=True))
-    assert generation.targets == []
-    assert generation.hypotheses == generate_log.read(tiny_log).hypotheses
-
-
-def test_from_pretrained(tiny_data, tiny_model, tiny_log):
-    generation = generate_log.read(tiny_log)
-    model = TransformerModel.from_pretrained(
-        str(tiny_model), "checkpoint_last.pt", str(tiny_data), generation_args={"beam": 5}
-    )
-    known = [i for i, source in enumerate(generation.sources) if "<unk>" not in source]
-    translations = model.translate([generation.sources[i] for i in known])
-    assert translations == [generation.hypotheses[i] for i in known]

@@ -1,6 +1,8 @@
 """The queue of runs: through the real recipes, on tiny data, killed and called again."""
 
 import json
+import os
+import shlex
 import signal
 import subprocess
 import sys
@@ -16,7 +18,7 @@ QUICK = "UPDATES=10"
 
 
 def begin(python, out, *args):
-    """Call tables.py with this Python, which is also that of the runs."""
+    """Call tables.py with this Python, by default also that of the runs."""
     words = [python, str(EXAMPLES / "tables.py"), str(out), *map(str, args)]
     return subprocess.Popen(words, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
 
@@ -84,7 +86,10 @@ def test_a_queue_is_worked_off_and_recorded(out, tmp_path):
 
 
 def test_a_queue_that_is_ended_or_killed_is_called_again(out, tmp_path):
-    args = ("killed", "--file", file(tmp_path, f"run 1 tiny/killed plain 1 UPDATES=50 {FLAGS}"))
+    """The queue is a Python of its own; the commands of its run start at once."""
+    path = shlex.quote(os.pathsep.join([instant(), os.environ["PATH"]]))
+    line = f"run 1 tiny/killed plain 1 UPDATES=50 PATH={path} {FLAGS}"
+    args = ("killed", "--file", file(tmp_path, line))
     save = out / "tiny/killed/plain.1"
 
     queue = begin(sys.executable, out, *args)

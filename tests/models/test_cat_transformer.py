@@ -4,14 +4,20 @@ import pytest
 import torch
 from fairseq import models
 from omegaconf import OmegaConf
-from random_batches import LENGTHS, PAD, TASK, batch, build_model, configured, step_by_step
+from random_batches import (
+    LENGTHS,
+    PAD,
+    TASK,
+    batch,
+    both_sides,
+    build_model,
+    configured,
+    step_by_step,
+)
 
 from compgen_fairseq.models.cat_transformer import REPRESENTATIONS
 
-SIZES = {
-    **{"encoder_layers": 2, "decoder_layers": 2, "encoder_embed_dim": 16},
-    **{"encoder_attention_heads": 2, "decoder_attention_heads": 2},
-}
+SIZES = both_sides(layers=2, attention_heads=2) | {"encoder_embed_dim": 16}
 
 
 def build(arch: str = "cat_transformer", **options):

@@ -6,18 +6,11 @@ from types import SimpleNamespace
 import pytest
 import torch
 from fairseq.data import Dictionary
-from random_batches import build_model, configured, step_by_step
+from random_batches import both_sides, build_model, configured, step_by_step
 
 from compgen_fairseq.modules.prototype_attention import PrototypeAttention
 
-SIZES = {
-    f"{side}_{name}": value
-    for side in ("encoder", "decoder")
-    for name, value in (
-        *(("layers", 2), ("embed_dim", 16)),
-        *(("ffn_embed_dim", 32), ("attention_heads", 2)),
-    )
-}
+SIZES = both_sides(layers=2, embed_dim=16, ffn_embed_dim=32, attention_heads=2)
 DICTIONARY = Dictionary()
 for count, token in enumerate(["the", "dog", "ran", ".", "rare", "far"]):
     DICTIONARY.add_symbol(token, n=3 if token == "rare" else 20 + count)

@@ -51,9 +51,8 @@ def corpus(pairs: int = 120, words: int = WORDS, order: list[int] | None = None)
 
 def model(variant: str = "one-pass", words: int = WORDS, layers: int = 1, **options):
     task = SimpleNamespace(source_dictionary=dictionary(words), target_dictionary=dictionary(words))
-    sizes = {"layers": layers, "embed_dim": DIM, "ffn_embed_dim": 16, "attention_heads": 2}
-    sides = ("encoder", "decoder")
-    options |= {f"{s}_{n}": v for s in sides for n, v in sizes.items()}
+    sizes = {"embed_dim": DIM, "ffn_embed_dim": 16, "attention_heads": 2}
+    options |= random_batches.both_sides(layers=layers, **sizes)
     return random_batches.build_model("proto_transformer", task, prototypes=variant, **options)
 
 

@@ -99,6 +99,11 @@ class Criterion(torch.nn.Module):
         metrics.log_scalar("loss", 0.0)
 
 
+def both_sides(**sizes: int) -> dict[str, int]:
+    """``both_sides(layers=2)``: encoder_layers and decoder_layers."""
+    return {f"{side}_{name}": n for side in ("encoder", "decoder") for name, n in sizes.items()}
+
+
 def untrained(model: torch.nn.Module) -> set[str]:
     """The parameters that ask for a gradient and got none."""
     gradients = {n: p.grad for n, p in model.named_parameters() if p.requires_grad}

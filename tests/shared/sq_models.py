@@ -2,15 +2,13 @@
 
 import pytest
 import torch
-from random_batches import TASK
+from random_batches import TASK, both_sides
 
 from compgen_fairseq.models.sq_config import SQTransformerConfig
 from compgen_fairseq.models.sq_transformer import SQTransformerModel
 
 SIZES = {
-    **{f"{side}_layers": 2 for side in ("encoder", "decoder")},
-    **{f"{side}_predictor_layers": 1 for side in ("encoder", "decoder")},
-    **{f"{side}_attention_heads": 2 for side in ("encoder", "decoder")},
+    **both_sides(layers=2, predictor_layers=1, attention_heads=2),
     "encoder_embed_dim": 16,
     "encoder_ffn_embed_dim": 12,
     "decoder_ffn_embed_dim": 10,
