@@ -12,10 +12,10 @@ Reported are the medians over the rounds of milliseconds per batch, on the CPU o
 import argparse
 import logging
 import statistics
-import time
 from collections.abc import Callable
 from functools import partial
 
+import throughput as bench  # beside this file
 import torch
 import torch.nn as nn
 from torch import Tensor
@@ -49,14 +49,6 @@ def with_cell(decoder: SyntacticDecoder) -> Unroll:
     return unroll
 
 
-def clock(device: str) -> float:
-    """Milliseconds so far: CPU time on the CPU, else the clock's, after the GPU's work is done."""
-    if device == "cpu":
-        return 1e3 * time.process_time()
-    torch.cuda.synchronize()
-    return 1e3 * time.perf_counter()
-
-
 def measure(
     shape: tuple[int, int, int], device: str, rounds: int
 ) -> dict[str, tuple[float, float]]:
@@ -80,16 +72,16 @@ def measure(
         right = expected * wanted if name == "own lengths" else expected
         torch.testing.assert_close(found, right, atol=1e-4, rtol=1e-4)
         found.backward(gradient)
+    cuda = device == "cuda"
+    timer = bench.timer(cuda)
     times: dict[str, list[tuple[float, float]]] = {name: [] for name in unrolls}
     for _ in range(rounds):
         for name, unroll in unrolls.items():
             decoder.zero_grad()
             h.grad = None
-            start = clock(device)
-            found = unroll(h, summary, mask, steps)
-            between = clock(device)
-            found.backward(gradient)
-            times[name].append((between - start, clock(device) - start))
+            forward, found = bench.stopwatch(timer, cuda, partial(unroll, h, summary, mask, steps))
+            backward, _ = bench.stopwatch(timer, cuda, partial(found.backward, gradient))
+            times[name].append((1e3 * forward, 1e3 * (forward + backward)))
     return {
         name: (statistics.median(f for f, _ in rows), statistics.median(b for _, b in rows))
         for name, rows in times.items()

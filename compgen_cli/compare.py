@@ -97,7 +97,7 @@ def describe(name: str, found: Comparison, test: str) -> str:
         if found.a_interval is not None and found.b_interval is not None:
             a, b = f"{a} ± {found.a_interval:.2f}", f"{b} ± {found.b_interval:.2f}"
     p = f"{found.p_value:8.4f}" if found.p_value >= 0.0001 else "< 0.0001"
-    rows = {"A": a, "B": b, "B - A": f"{found.difference:+8.2f}{interval}", "p": f"{p}  ({about})"}
+    rows = {"A": a, "B": b, "B - A": f"{found.b - found.a:+8.2f}{interval}", "p": f"{p}  ({about})"}
     return "\n".join([name, *(f"  {key:6}{text}" for key, text in rows.items())])
 
 
@@ -137,7 +137,7 @@ def main(argv: list[str] | None = None) -> int:
     found, stamp = compare(a, b, args)
     if args.json:
         scores: dict[str, Any] = {
-            name: {**asdict(one), "difference": one.difference} for name, one in found.items()
+            name: {**asdict(one), "difference": one.b - one.a} for name, one in found.items()
         }
         for numbers in scores.values():
             numbers.pop("signature", None)

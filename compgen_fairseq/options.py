@@ -7,6 +7,8 @@ from typing import Any, TypeVar
 
 from fairseq.models import register_model_architecture
 
+from compgen.ranges import check
+
 Configuration = TypeVar("Configuration")
 
 
@@ -16,9 +18,19 @@ def option(default: Any, text: str, **metadata: Any) -> Any:
 
 
 def take(kind: type[Configuration], args: Any) -> Configuration:
-    """A configuration of what a namespace says; the options that it lacks keep their defaults."""
-    names = (f.name for f in fields(kind))  # type: ignore[arg-type]
-    return kind(**{name: getattr(args, name) for name in names if hasattr(args, name)})
+    """A configuration of what a namespace says; the options that it lacks keep their defaults.
+
+    Raises:
+        ValueError: on an unknown choice, or a number that makes no sense.
+    """
+    own = [f for f in fields(kind) if hasattr(args, f.name)]  # type: ignore[arg-type]
+    for name, choices in ((f.name, getattr(f.type, "__members__", ())) for f in own):
+        if choices and (value := getattr(args, name)) not in choices:
+            flag = f"--{name.replace('_', '-')}"
+            raise ValueError(f"{flag} is one of {', '.join(choices)}, not {value}")
+    config = kind(**{f.name: getattr(args, f.name) for f in own})
+    check(config)
+    return config
 
 
 def register_preset(

@@ -79,7 +79,9 @@ def parse(path: Path) -> list[Run]:
                     raise TablesError(f"the data {words[1]} are named twice")
                 data[words[1]] = words[2], tuple(words[3:])
                 scripts = [ROOT / "prepare" / word for word in words[3:4]]
-                _must_exist(EXAMPLES / words[2] / "evaluate.sh", *scripts)
+                for file in (EXAMPLES / words[2] / "evaluate.sh", *scripts):
+                    if not file.is_file():
+                        raise TablesError(f"there is no {file}")
             elif words[:1] == ["run"] and len(words) > 4:
                 for run in _runs(words, data):
                     if run.path in runs:
@@ -132,9 +134,3 @@ def _seeds(text: str) -> list[str]:
             raise TablesError(f"the seeds {part!r} end before they begin")
         seeds += map(str, range(first, last + 1))
     return seeds
-
-
-def _must_exist(*files: Path) -> None:
-    for file in files:
-        if not file.is_file():
-            raise TablesError(f"there is no {file}")

@@ -169,27 +169,18 @@ def write_parts(pairs: Iterable[tuple[str, Pair]], folder: Path, languages: Pair
             raise ValueError(f"the files are too small: no pair is left for {part}.")
 
 
-@dataclass(frozen=True)
-class LengthFilter:
-    """What Moses' ``clean-corpus-n.perl`` keeps.
+def fits(pair: Pair, longest: int, ratio: float) -> bool:
+    """Whether Moses' ``clean-corpus-n.perl`` keeps a pair.
 
     Args:
+        pair: a source line and its target line.
         longest: the most words of a side; the least is 1.
         ratio: the most words of one side per word of the other.
     """
-
-    longest: int
-    ratio: float
-
-    def __call__(self, pair: Pair) -> bool:
-        words = [side.split() for side in pair]
-        shorter, longer = sorted(map(len, words))
-        return (
-            shorter >= 1
-            and longer <= self.longest
-            and longer <= self.ratio * shorter
-            and all(len(word) <= LONGEST_WORD for side in words for word in side)
-        )
+    words = [side.split() for side in pair]
+    shorter, longer = sorted(map(len, words))
+    short = shorter >= 1 and longer <= longest and longer <= ratio * shorter
+    return short and all(len(word) <= LONGEST_WORD for side in words for word in side)
 
 
 @dataclass

@@ -35,14 +35,14 @@ class Corpus:
             :class:`compgen.data.bitext.Moses`; test text is not normalised.
     """
 
-    title: str
-    about: str
-    folder: str
     languages: tuple[str, str]
-    downloads: Sequence[Package]
     train: Files
     test: Files
     valid: Files = ()
+    title: str = ""
+    about: str = ""
+    folder: str = ""
+    downloads: Sequence[Package] = ()
     held_out: int = 0
     merges: int = 40_000
     longest: int = 250

@@ -53,7 +53,12 @@ def main(argv: Sequence[str]) -> None:
         **{part: held_out.get(part) or list(map(str, files[part])) for part in PARTS},
         **{name: getattr(args, name) for name in names},
     }
-    of_cter = _cter_files(args)
+    of_cter = {n: vars(args)[n] for n in ("compound", "lexicon") if vars(args)[n] is not None}
+    if len(of_cter) == 1:
+        raise ValueError("--compound and --lexicon go together.")
+    for name, path in of_cter.items():
+        if not path.is_file():
+            raise ValueError(f"--{name}: there is no file {path}.")
     tools = ["sentencepiece" if args.sentencepiece else "subword_nmt", "sacremoses"]
     every = settings | {name: str(path) for name, path in of_cter.items()}
     work = Preparation(SCRIPT, args.dest, every, packages=tools)
@@ -68,7 +73,17 @@ def main(argv: Sequence[str]) -> None:
     with work:
         key = [digests, settings]
         text = work.step("text", partial(write_text, files, held_out, languages), key)
-        corpus = _corpus(args, languages)
+        train, valid, test = ([(f"{p}.{languages[0]}", f"{p}.{languages[1]}")] for p in PARTS)
+        corpus = Corpus(
+            languages=languages,
+            train=train,
+            valid=valid,
+            test=test,
+            longest=args.max_words,
+            ratio=args.max_ratio,
+            tokenize=not args.tokenized,
+            lowercase=args.lowercase,
+        )
         found = {name: text / name for name in corpus.files}
         translation.prepare(corpus, found, args, work, key)
         if compounds:
@@ -107,21 +122,6 @@ def _parser() -> Parser:
     return parser
 
 
-def _cter_files(args: argparse.Namespace) -> dict[str, Path]:
-    """What CTER needs, by option, if it is given.
-
-    Raises:
-        ValueError: only one of both is given, or one is not there.
-    """
-    found = {n: path for n in ("compound", "lexicon") if (path := getattr(args, n)) is not None}
-    if len(found) == 1:
-        raise ValueError("--compound and --lexicon go together.")
-    for name, path in found.items():
-        if not path.is_file():
-            raise ValueError(f"--{name}: there is no file {path}.")
-    return found
-
-
 def _add_compounds(
     args: argparse.Namespace, compounds: list[str], work: Preparation, language: str
 ) -> None:
@@ -137,24 +137,6 @@ def _add_compounds(
         raise ValueError(f"{args.compound} and the test set: {error}.") from None
     write_lines(work.data / "cter" / "test.compound", compounds)
     shutil.copyfile(args.lexicon, work.data / "cter" / "lexicon")
-
-
-def _corpus(args: argparse.Namespace, languages: tuple[str, str]) -> Corpus:
-    train, valid, test = ([(f"{p}.{languages[0]}", f"{p}.{languages[1]}")] for p in PARTS)
-    return Corpus(
-        title="Your own text",
-        about="",
-        folder="",
-        languages=languages,
-        downloads=(),
-        train=train,
-        valid=valid,
-        test=test,
-        longest=args.max_words,
-        ratio=args.max_ratio,
-        tokenize=not args.tokenized,
-        lowercase=args.lowercase,
-    )
 
 
 def _inputs(

@@ -5,7 +5,7 @@ in small letters, an article per line, without punctuation or any other mark of 
 article is a document here; every 10 words of it are taken for a sentence.
 """
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from itertools import chain
 from pathlib import Path
 from typing import Any
@@ -14,7 +14,6 @@ from compgen.data import hownet
 from compgen.data.checksums import check_file, sha256
 from compgen.data.preparation import Parser, Preparation
 from compgen.data.publisher import collect, expected
-from compgen.data.sememes import Annotations
 from compgen.ranges import AT_LEAST_1
 from compgen.text import count_lines, read_lines, write_lines
 
@@ -129,8 +128,22 @@ def main(argv: Sequence[str] | None = None) -> None:
         annotations.write(work.data)
         coverage = annotations.coverage(w for line in chain(train, valid) for w in line.split())
         cut(train, valid, args.bpe_merges, work)
-        inputs = files | {name: path for name, path in own.items() if path is not None}
-        finish(work, coverage, annotations, inputs)
+        work.binarise("--only-source")
+        sentences = {"train": sum(map(bool, train)), "valid": sum(map(bool, valid))}
+        sizes = {
+            "sentences": sentences,
+            "vocabulary": {"subwords": count_lines(work.data / "dict.txt") + 4},
+            "sememes": {
+                "sememes": len(annotations.names),
+                "annotated_words": len(annotations.words),
+                **coverage,
+            },
+        }
+        work.publish(sizes, files | {name: path for name, path in own.items() if path is not None})
+    print(f"{work.dest}:", ", ".join(f"{n} {p}" for p, n in sentences.items()), "sentences")
+    for what in ("types", "tokens"):
+        part, whole = coverage[f"annotated_{what}"], coverage[what]
+        print(f"annotated: {part} of {whole} {what} ({100 * part / whole:.1f}%)")
 
 
 def cut(train: Sequence[str], valid: Sequence[str], merges: int, work: Preparation) -> None:
@@ -148,35 +161,3 @@ def cut(train: Sequence[str], valid: Sequence[str], merges: int, work: Preparati
     bpe = bitext.Bpe(work.data / "code")
     for part, lines in (("train", train), ("valid", valid)):
         write_lines(work.raw / part, map(bpe, lines))
-
-
-def finish(
-    work: Preparation,
-    coverage: Mapping[str, int],
-    annotations: Annotations,
-    inputs: Mapping[str, Path],
-) -> None:
-    """Binarise ``raw``, put DEST in its place, and say how much of the text is annotated.
-
-    Args:
-        work: a folder whose text and annotations are written.
-        coverage: what :meth:`Annotations.coverage` says of the text.
-        annotations: the sememes of words.
-        inputs: the files that were read; their SHA-256 goes into the record.
-    """
-    work.binarise("--only-source")
-    sentences = {part: sum(map(bool, read_lines(work.raw / part))) for part in ("train", "valid")}
-    sizes = {
-        "sentences": sentences,
-        "vocabulary": {"subwords": count_lines(work.data / "dict.txt") + 4},
-        "sememes": {
-            "sememes": len(annotations.names),
-            "annotated_words": len(annotations.words),
-            **coverage,
-        },
-    }
-    work.publish(sizes, inputs)
-    print(f"{work.dest}:", ", ".join(f"{n} {p}" for p, n in sentences.items()), "sentences")
-    for what in ("types", "tokens"):
-        part, whole = coverage[f"annotated_{what}"], coverage[what]
-        print(f"annotated: {part} of {whole} {what} ({100 * part / whole:.1f}%)")

@@ -16,7 +16,7 @@ from compgen.ranges import AT_LEAST_1, SEED
 ARCHIVE = Package(
     "SST-2.zip", ("SST-2/train.tsv", "SST-2/dev.tsv"), "https://dl.fbaipublicfiles.com/glue/data"
 )
-CLASSES = ("0", "1")  # negative, positive
+COLUMNS, CLASSES = ("sentence", "label"), ("0", "1")  # negative, positive
 
 DESCRIPTION = """\
 Write SST-2 as a data folder DEST of fairseq's task sentence_prediction; class 1 is "positive":
@@ -28,18 +28,6 @@ Write SST-2 as a data folder DEST of fairseq's task sentence_prediction; class 1
 Files: SST-2.zip, or what it unpacks to: SST-2/train.tsv and SST-2/dev.tsv; the columns sentence and
 label, with a tab between.
 """
-
-
-def read(name: str, lines: Sequence[str]) -> list[Example]:
-    """The sentences of one of the files.
-
-    Raises:
-        ValueError: a line has not the form that it should have.
-    """
-    return [
-        Example(sentence, None, label)
-        for sentence, label in table(name, lines, ("sentence", "label"))
-    ]
 
 
 def main(argv: Sequence[str] | None = None) -> None:
@@ -55,7 +43,10 @@ def main(argv: Sequence[str] | None = None) -> None:
     args = parser.parse_args(argv)
 
     def subsets(lines: Mapping[str, list[str]]) -> Mapping[str, Sequence[Example]]:
-        train, test = (read(name, lines[name]) for name in ARCHIVE.members)
+        train, test = (
+            [Example(text, None, label) for text, label in table(name, lines[name], COLUMNS)]
+            for name in ARCHIVE.members
+        )
         valid, train = hold_out(train, args.valid_size, args.seed)
         return {"train": train, "valid": valid, "test": test}
 

@@ -189,7 +189,7 @@ def prepare(
     # its libraries take a second to import, which --help should not
     from compgen.data import bitext
 
-    keep = bitext.LengthFilter(corpus.longest, corpus.ratio)
+    keep = partial(bitext.fits, longest=corpus.longest, ratio=corpus.ratio)
     sides = corpus.languages
 
     def cleaned(part: Files, normalize: bool) -> Iterator[bitext.Pair]:

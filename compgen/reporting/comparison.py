@@ -132,7 +132,7 @@ def is_plain(row: Row) -> bool:
 
 
 def _compare(first: Row, row: Row, score: ScoreName, read: Read) -> Comparison:
-    a, b = (_values(one, score) for one in (first, row))
+    a, b = ([run.scores[score].value for run in one.runs] for one in (first, row))
     difference = sum(b) / len(b) - sum(a) / len(a)
     p_seeds = over_seeds(a, b) if min(len(a), len(b)) > 1 else None
     try:
@@ -140,10 +140,6 @@ def _compare(first: Row, row: Row, score: ScoreName, read: Read) -> Comparison:
     except ValueError as error:  # NoOutcomes, or too few sentences or too many
         return Comparison(row.label, score, difference, None, None, p_seeds, str(error))
     return Comparison(row.label, score, difference, interval, p_sentences, p_seeds)
-
-
-def _values(row: Row, score: ScoreName) -> list[float]:
-    return [run.scores[score].value for run in row.runs]
 
 
 def over_seeds(a: list[float], b: list[float]) -> float:

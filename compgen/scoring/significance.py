@@ -37,11 +37,6 @@ class PairedComparison:
     n: int
     p_value: float
 
-    @property
-    def difference(self) -> float:
-        """``b - a`` in percentage points."""
-        return self.b - self.a
-
 
 def compare_paired(
     a: Sequence[float], b: Sequence[float], resamples: int = RESAMPLES["bs"], seed: int = 12345
@@ -128,11 +123,6 @@ class BleuComparison:
     b_interval: float | None
     p_value: float
     signature: str
-
-    @property
-    def difference(self) -> float:
-        """``b - a`` in points."""
-        return self.b - self.a
 
 
 def compare_bleu(

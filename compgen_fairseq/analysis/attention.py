@@ -227,16 +227,12 @@ def _maps(loaded: Loaded, data: Any, example: Any) -> dict[str, Tensor]:
     return attention_maps(loaded.model, loaded.moved(data.collater([example])["net_input"]))
 
 
-def _words(dictionary: Any, tokens: Tensor) -> list[str]:
-    return [dictionary[int(token)] for token in tokens]
-
-
 def _read(loaded: Loaded, example: Any, side: str, keys: int) -> tuple[list[str], list[str]]:
     """The tokens that attend and those that are attended to."""
-    source = _words(loaded.dictionary("source"), example["source"])
+    source = [loaded.dictionary("source")[int(token)] for token in example["source"]]
     if side == "encoder":
         return source, source
-    target = _words(loaded.dictionary("target"), example["target"])
+    target = [loaded.dictionary("target")[int(token)] for token in example["target"]]
     previous = [target[-1], *target[:-1]]  # what the decoder reads: the end first, as fairseq does
     if side == "decoder":
         return previous, previous

@@ -19,7 +19,7 @@ from fairseq.modules.transformer_layer import TransformerEncoderLayerBase
 from fairseq.modules.transformer_sentence_encoder import init_bert_params
 from torch import Tensor
 
-from compgen.ranges import AT_LEAST_0, AT_LEAST_1, RATE, Range, check, ranges
+from compgen.ranges import AT_LEAST_0, AT_LEAST_1, RATE, Range, ranges
 from compgen_fairseq.models.cat_transformer import REPRESENTATIONS
 from compgen_fairseq.models.known_dictionary import know_dictionaries
 from compgen_fairseq.modules.cat_layer import CATLayer
@@ -177,7 +177,6 @@ class CATModel(BaseFairseqModel):
             ValueError: the number of sememes is not known, or a size is impossible.
         """
         chosen = take(CATConfig, cfg)
-        check(chosen)
         if chosen.encoder_embed_dim % chosen.encoder_attention_heads:
             raise ValueError(
                 f"--encoder-embed-dim {chosen.encoder_embed_dim} is not a multiple of"

@@ -22,7 +22,7 @@ from fairseq.models.transformer.transformer_legacy import transformer_iwslt_de_e
 from omegaconf import OmegaConf
 from torch import Tensor
 
-from compgen.ranges import Range, check, ranges
+from compgen.ranges import Range, ranges
 from compgen_fairseq.models.known_dictionary import know_dictionaries
 from compgen_fairseq.modules.cat_layer import CATLayer
 from compgen_fairseq.modules.composition_outputs import CompositionOutputs
@@ -45,22 +45,6 @@ class CompositionConfig(FairseqDataclass):
         "what the decoder reads of the last encoder layer: contextual, compositional "
         "or mixed states",
     )
-
-    @classmethod
-    def of(cls, args: Any) -> "CompositionConfig":
-        """Take the options out of a namespace with others.
-
-        Raises:
-            ValueError: on an unknown choice, or a number that makes no sense.
-        """
-        config = take(cls, args)
-        if config.representation not in REPRESENTATIONS:
-            raise ValueError(
-                f"--representation is one of {', '.join(REPRESENTATIONS)}, "
-                f"not {config.representation}"
-            )
-        check(config)
-        return config
 
 
 class CATEncoder(TransformerEncoderBase):
@@ -144,7 +128,7 @@ class CATTransformerModel(TransformerModel):
     @classmethod
     def build_encoder(cls, args: Any, src_dict: Dictionary, embed_tokens: Any) -> CATEncoder:
         cfg = TransformerConfig.from_namespace(args)
-        return CATEncoder(cfg, src_dict, embed_tokens, CompositionConfig.of(cfg))
+        return CATEncoder(cfg, src_dict, embed_tokens, take(CompositionConfig, cfg))
 
     def forward(
         self,

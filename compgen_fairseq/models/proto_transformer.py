@@ -25,7 +25,7 @@ from fairseq.models.transformer.transformer_legacy import transformer_iwslt_de_e
 from fairseq.modules.checkpoint_activations import checkpoint_wrapper
 from torch import Tensor, nn
 
-from compgen.ranges import AT_LEAST_1, check, ranges
+from compgen.ranges import AT_LEAST_1, ranges
 from compgen_fairseq.models.known_dictionary import fingerprint, know_dictionaries
 from compgen_fairseq.modules.prototype_attention import PrototypeAttention, PrototypeTable
 from compgen_fairseq.modules.prototype_layer import PrototypeDecoderLayer, PrototypeEncoderLayer
@@ -69,23 +69,6 @@ class PrototypeConfig(FairseqDataclass):
     prototype_min_count: int = option(
         10, "types that occur less often in the training set have no prototypes"
     )
-
-    @classmethod
-    def of(cls, args: Any) -> "PrototypeConfig":
-        """Take the options out of a namespace with others.
-
-        Raises:
-            ValueError: if a number makes no sense.
-        """
-        config = take(cls, args)
-        if config.prototypes not in SIDES:
-            raise ValueError(f"--prototypes is one of {', '.join(SIDES)}, not {config.prototypes}")
-        if config.prototype_layer not in LAYERS:
-            raise ValueError(
-                f"--prototype-layer is last-but-one or last, not {config.prototype_layer}"
-            )
-        check(config)
-        return config
 
 
 def add_prototypes(
@@ -203,7 +186,7 @@ class ProtoTransformerModel(TransformerModel):
         Raises:
             ValueError: on options that can't go together.
         """
-        config = PrototypeConfig.of(args)
+        config = take(PrototypeConfig, args)
         model = super().build_model(args, task)
         model.prototype_config = config
         sides = {

@@ -5,7 +5,7 @@ from typing import Any, Optional
 
 from fairseq.dataclass import ChoiceEnum, FairseqDataclass
 
-from compgen.ranges import AT_LEAST_1, SHARE_ABOVE_0, Range, check, ranges
+from compgen.ranges import AT_LEAST_1, SHARE_ABOVE_0, Range, ranges
 from compgen_fairseq.modules.vector_quantizer import SIMILARITIES
 from compgen_fairseq.options import option
 
@@ -101,7 +101,6 @@ class SQTransformerConfig(FairseqDataclass):
         Raises:
             ValueError: on an impossible number or combination, naming the flags.
         """
-        check(self)
         plain = self.attention == "plain"
         if self.quantizer is None:
             self.quantizer = "none" if plain else "sovq"

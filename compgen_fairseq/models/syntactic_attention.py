@@ -24,7 +24,7 @@ from fairseq.models import (
 )
 from torch import Tensor
 
-from compgen.ranges import AT_LEAST_1, check, ranges
+from compgen.ranges import AT_LEAST_1, ranges
 from compgen_fairseq.models.known_dictionary import know_dictionaries
 from compgen_fairseq.modules.dropout import apply_dropout
 from compgen_fairseq.modules.masks import padding_mask, same_words
@@ -94,7 +94,6 @@ class SyntacticAttentionConfig(FairseqDataclass):
         Raises:
             ValueError: naming the flags.
         """
-        check(self)
         if self.encoder_layers > 1 and self.encoder_hidden_size % 2:
             raise ValueError(
                 "--encoder-hidden-size must be even: the first of several layers has half of it"

@@ -44,17 +44,8 @@ class SideOutputs:
         ``x`` are the embeddings that were quantized, ``following`` the index of the token that
         follows each position, ``(B, T)``; the rest is as above.
         """
-        return cls(
-            embeddings=x,
-            keep=keep,
-            codes=quantized.codes,
-            vectors=quantized.raw,
-            posterior=quantized.logits,
-            codebook=quantized.codebook,
-            next_codes=quantized.codes.gather(1, following),
-            next_keep=next_keep,
-            layers=layers,
-        )
+        q, next_codes = quantized, quantized.codes.gather(1, following)
+        return cls(x, keep, q.codes, q.raw, q.logits, q.codebook, next_codes, next_keep, layers)
 
 
 @dataclass

@@ -10,19 +10,6 @@ from torch import Tensor
 from compgen_fairseq.modules.syntactic_unroll import Unroll, lstm
 
 
-class LSTMStep(nn.LSTMCell):
-    """An LSTM cell whose input arrives as its product with the input weights."""
-
-    def project(self, x: Tensor) -> Tensor:
-        """``(..., input_dim)`` -> what :meth:`advance` takes, ``(..., 4 * dim)``."""
-        return F.linear(x, self.weight_ih, self.bias_ih + self.bias_hh)
-
-    def advance(self, gates: Tensor, hidden: Tensor, cell: Tensor) -> tuple[Tensor, Tensor]:
-        """The input's product ``(batch, 4 * dim)`` and the two states ``(batch, dim)`` -> the
-        next states."""
-        return lstm(torch.addmm(gates, hidden, self.weight_hh.t()), cell)
-
-
 class SyntacticDecoder(nn.Module):
     """An LSTM that attends to source states and reads nothing else.
 
@@ -44,7 +31,7 @@ class SyntacticDecoder(nn.Module):
         super().__init__()
         self.scale = dim**-0.5 if scaled else 1.0
         self.initial = nn.Linear(dim, dim)
-        self.layers: Any = nn.ModuleList([LSTMStep(dim, dim)])  # checkpoints name it layers.0
+        self.layers: Any = nn.ModuleList([nn.LSTMCell(dim, dim)])  # checkpoints name it layers.0
 
     def begin(self, h: Tensor, summary: Tensor) -> list[Tensor]:
         """The state before the first step.
@@ -56,8 +43,9 @@ class SyntacticDecoder(nn.Module):
         Returns:
             tensors whose first dimension is the batch: messages, query, the LSTM's two states.
         """
-        query = self.initial(summary).relu()
-        return [self.layers[0].project(h), query, torch.zeros_like(query), torch.zeros_like(query)]
+        net, query = self.layers[0], self.initial(summary).relu()
+        messages = F.linear(h, net.weight_ih, net.bias_ih + net.bias_hh)
+        return [messages, query, torch.zeros_like(query), torch.zeros_like(query)]
 
     def step(
         self, h: Tensor, mask: Tensor, state: list[Tensor], same: Tensor | None = None
@@ -78,7 +66,7 @@ class SyntacticDecoder(nn.Module):
         scores = torch.baddbmm(mask, query.unsqueeze(1), self._keys(h).mT)
         weights = scores.softmax(dim=-1)
         gates = torch.bmm(weights, messages).squeeze(1)
-        hidden, cell = self.layers[0].advance(gates, hidden, cell)
+        hidden, cell = lstm(torch.addmm(gates, hidden, self.layers[0].weight_hh.t()), cell)
         if same is not None:
             shared = torch.bmm(scores, same)
             weights = (shared + (scores - shared).detach()).softmax(dim=-1)

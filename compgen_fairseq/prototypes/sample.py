@@ -115,7 +115,9 @@ def choose(
         ValueError: if ``least`` occurrences of each type are more than ``most``.
     """
     largest = int(counts.max(initial=0))
-    size = _fitting(counts, min(size, largest), most)
+    # the largest size with sum(min(counts, size)) <= most
+    sizes = range(1, min(size, largest) + 1)
+    size = bisect_right(sizes, most, key=lambda number: np.minimum(counts, number).sum())
     if size < min(least, largest):
         raise ValueError(
             f"{least} states of each of {np.count_nonzero(counts):,} types are more than the "
@@ -148,13 +150,6 @@ def _smallest(pool: np.ndarray, size: int) -> np.ndarray:
     """The occurrences with the ``size`` smallest keys of each type, sorted by type and key."""
     pool = pool[np.lexsort((pool["key"], pool["type"]))]
     return pool[_rank(pool["type"]) < size]
-
-
-def _fitting(counts: np.ndarray, size: int, most: int) -> int:
-    """The largest number up to ``size`` with ``sum(min(counts, number)) <= most``."""
-    return bisect_right(
-        range(1, size + 1), most, key=lambda number: np.minimum(counts, number).sum()
-    )
 
 
 def _rank(ordered: np.ndarray) -> np.ndarray:

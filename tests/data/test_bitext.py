@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from compgen.data import bitext
-from compgen.data.bitext import Bpe, LengthFilter, Moses, SentencePiece
+from compgen.data.bitext import Bpe, Moses, SentencePiece, fits
 
 TEXT = [
     "the dog saw the other dog near the old house",
@@ -108,7 +108,7 @@ def test_no_part_may_be_empty(tmp_path: Path) -> None:
     ],
 )
 def test_length_filter(source: str, target: str, kept: bool) -> None:
-    assert LengthFilter(longest=8, ratio=1.5)((source, target)) is kept
+    assert fits((source, target), 8, 1.5) is kept
 
 
 @pytest.mark.parametrize(

@@ -205,7 +205,7 @@ def test_presets_are_the_papers(arch, k, heads, ffn):
         ({"prototype_min_count": 0}, "--prototype-min-count must be at least 1"),
         ({"prototypes": "best"}, "--prototypes is one of one-pass"),
         ({"prototypes": "random", "prototype_min_count": 99}, "no word of the source dictionary"),
-        ({"prototype_layer": "first"}, "--prototype-layer is last-but-one or last, not first"),
+        ({"prototype_layer": "first"}, "--prototype-layer is one of last-but-one, last, not first"),
         ({"cross_self_attention": True}, "leave out --cross-self-attention"),
         (
             {"prototypes": "random", "checkpoint_activations": True},

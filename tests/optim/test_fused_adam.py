@@ -1,18 +1,13 @@
 """One kernel, and fairseq's Adam but for its epsilon."""
 
-from types import SimpleNamespace
-
 import torch
-from fairseq.optim.adam import FairseqAdam
+from fairseq.optim.adam import FairseqAdam, FairseqAdamConfig
 
 from compgen_fairseq.optim.fused_adam import FusedAdam
 
 
 def test_steps_are_fairseqs():
-    cfg = SimpleNamespace(
-        lr=[0.01], adam_betas="(0.9, 0.98)", adam_eps=1e-12, weight_decay=0.1, tpu=False
-    )
-    cfg.use_old_adam = cfg.fp16_adam_stats = False
+    cfg = FairseqAdamConfig(lr=[0.01], adam_betas="(0.9, 0.98)", adam_eps=1e-12, weight_decay=0.1)
     torch.manual_seed(1)
     start, steps = torch.randn(5, 3), [torch.randn(5, 3) for _ in range(9)]
     ends = []
@@ -29,7 +24,7 @@ def test_steps_are_fairseqs():
 
 def test_one_vector_of_all_parameters_takes_the_same_steps():
     """The master copy of ``--fp16`` is one."""
-    cfg = SimpleNamespace(lr=[0.01], adam_betas="(0.9, 0.98)", adam_eps=1e-8, weight_decay=0.1)
+    cfg = FairseqAdamConfig(lr=[0.01], adam_betas="(0.9, 0.98)", adam_eps=1e-8, weight_decay=0.1)
     torch.manual_seed(1)
     parts = [torch.nn.Parameter(torch.randn(n)) for n in (2, 3)]
     flat = torch.nn.Parameter(torch.cat([part.data for part in parts]))
