@@ -19,9 +19,9 @@ from torch import Tensor
 from compgen.ranges import AT_LEAST_0, RATE, check, ranges
 from compgen_fairseq.criterions import composition_terms as terms
 from compgen_fairseq.criterions.terms_cross_entropy import (
-    Reduction,
     WeightedTerm,
     log_means,
+    reduced,
     unwrapped,
 )
 from compgen_fairseq.models.cat import PretrainingOutputs
@@ -155,14 +155,14 @@ class CATPretrainingCriterion(FairseqCriterion):
             values += self._composition(outputs, sample)
         dummy = bool(sample.get("ignore_grad", False))
         size = masked.sum()
-        scale = Reduction(values, size * (not dummy), dummy, distributed=self.training)
+        loss, share, log = reduced(values, size * (not dummy), dummy, distributed=self.training)
         logging_output: dict[str, Any] = {
             "ntokens": sample["ntokens"],
             "nsentences": sample["nsentences"],
             "sample_size": size,
+            **log,
+            "loss": share,
         }
-        loss = scale.gradient_loss()
-        logging_output["loss"] = scale.logged_loss(logging_output)
         return loss, size, logging_output
 
     def _asked(self, model: Any) -> tuple[str, ...]:

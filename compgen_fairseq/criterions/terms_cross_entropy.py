@@ -1,7 +1,7 @@
 """Cross-entropy plus weighted terms, each a mean over all workers' tokens."""
 
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -28,8 +28,10 @@ class WeightedTerm:
     function: Callable[[Tensor], Tensor] | None = None
 
 
-class Reduction:
-    """Turns sums into means over all workers.
+def reduced(
+    values: list[WeightedTerm], sample_size: Tensor, dummy: bool, distributed: bool
+) -> tuple[Tensor, Tensor, dict[str, Tensor]]:
+    """Turn sums into means over all workers.
 
     fairseq adds the workers' gradients and divides by the sum of their sample sizes. A mean over
     all workers' tokens is therefore a worker's own sum, times the global sample size, over the
@@ -41,56 +43,37 @@ class Reduction:
         sample_size: the worker's denominator, a scalar tensor.
         dummy: the batch only keeps the worker in step; it counts for nothing.
         distributed: add up over the workers (where there are several).
+
+    Returns:
+        what to add to the worker's summed word loss, the worker's share of the terms in the
+        reported loss, and what to log.
     """
-
-    def __init__(
-        self, values: list[WeightedTerm], sample_size: Tensor, dummy: bool, distributed: bool
-    ):
-        self.values = values
-        parts = [sample_size.view(1)] + [
-            part for v in values for part in (v.number.view(1), v.total.detach().view(-1))
-        ]
-        self.local = torch.cat([part.float() * (not dummy) for part in parts])
-        self.world = self.local
-        if distributed and torch.distributed.is_available() and torch.distributed.is_initialized():
-            self.world = self.local.clone()
-            torch.distributed.all_reduce(self.world)
-        self.sample_size = self.world[0]
-
-    def _sums(self, parts: Tensor) -> Iterator[tuple[WeightedTerm, Tensor, Tensor]]:
-        """Each value, its number and its sum, of the world's or the local parts."""
-        offset = 1
-        for value in self.values:
-            end = offset + 1 + value.total.numel()
-            yield value, parts[offset], parts[offset + 1 : end].view_as(value.total)
-            offset = end
-
-    def gradient_loss(self) -> Tensor:
-        """What to add to the worker's summed word loss."""
-        loss = torch.zeros((), device=self.world.device)
-        for value, number, total in self._sums(self.world):
-            if not value.weight:
-                continue
-            number = number.clamp(min=1)
-            if value.function:
-                mean = (value.total + (total - value.total).detach()) / number
-                loss = loss + value.weight * value.function(mean)
-            else:
-                loss = loss + value.weight * value.total / number
-        return loss * self.sample_size
-
-    def logged_loss(self, logging_output: dict[str, Any]) -> Tensor:
-        """The worker's share of the terms in the reported loss; fills in the log."""
-        loss = torch.zeros((), device=self.world.device)
-        for (value, number, total), (_, own_number, own_total) in zip(
-            self._sums(self.world), self._sums(self.local), strict=True
-        ):
-            whole, own = number.clamp(min=1), own_number.clamp(min=1)
-            mean = value.function(total / whole) if value.function else own_total / own
-            logging_output[f"sum_{value.name}"] = mean * own_number
-            logging_output[f"num_{value.name}"] = own_number
-            loss = loss + value.weight * mean * own_number / whole
-        return loss * self.sample_size
+    parts = [sample_size.view(1)] + [
+        part for v in values for part in (v.number.view(1), v.total.detach().view(-1))
+    ]
+    local = torch.cat([part.float() * (not dummy) for part in parts])
+    world = local
+    if distributed and torch.distributed.is_available() and torch.distributed.is_initialized():
+        world = local.clone()
+        torch.distributed.all_reduce(world)
+    loss = share = torch.zeros((), device=world.device)
+    log: dict[str, Tensor] = {}
+    end = 1
+    for v in values:
+        start, end = end, end + 1 + v.total.numel()
+        (number, total), (own_number, own_total) = (
+            (sums[start], sums[start + 1 : end].view_as(v.total)) for sums in (world, local)
+        )
+        whole = number.clamp(min=1)
+        if v.weight and v.function:
+            mean = (v.total + (total - v.total).detach()) / whole
+            loss = loss + v.weight * v.function(mean)
+        elif v.weight:
+            loss = loss + v.weight * v.total / whole
+        mean = v.function(total / whole) if v.function else own_total / own_number.clamp(min=1)
+        log[f"sum_{v.name}"], log[f"num_{v.name}"] = mean * own_number, own_number
+        share = share + v.weight * mean * own_number / whole
+    return loss * world[0], share * world[0], log
 
 
 def log_means(logging_outputs: Sequence[dict[str, Any]]) -> list[str]:
@@ -162,9 +145,9 @@ class TermsCrossEntropyCriterion(LabelSmoothedCrossEntropyCriterion):
         values = self.weighted_terms(net_output, inner, dummy)
         if values is not None:
             size = torch.tensor(sample_size, device=loss.device)
-            scale = Reduction(values, size, dummy, distributed=self.training)
-            loss = loss + scale.gradient_loss()
-            logged = logged + scale.logged_loss(logging_output)
+            added, share, log = reduced(values, size, dummy, distributed=self.training)
+            loss, logged = loss + added, logged + share
+            logging_output |= log
         logging_output["loss"] = logged
         if self.report_accuracy:
             n_correct, total = self.compute_accuracy(model, net_output, sample)

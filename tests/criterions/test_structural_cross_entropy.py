@@ -18,7 +18,7 @@ from compgen_fairseq.criterions.structural_cross_entropy import (
     StructuralCrossEntropyCriterion,
     code_usage,
 )
-from compgen_fairseq.criterions.terms_cross_entropy import Reduction, WeightedTerm
+from compgen_fairseq.criterions.terms_cross_entropy import WeightedTerm, reduced
 from compgen_fairseq.models.sq_transformer import SQTransformerModel
 from compgen_fairseq.modules.structural_outputs import StructuralOutputs
 
@@ -136,9 +136,8 @@ def test_the_usage_of_codes_by_hand():
     source = SimpleNamespace(codes=torch.tensor([[0, 0], [2, 3]]), keep=keep, codebook=codebook)
     target = SimpleNamespace(codes=torch.ones(2, 2).long(), keep=keep, codebook=codebook)
     values = list(code_usage(StructuralOutputs(source, target)))
-    logged: dict = {}
-    reduction = Reduction(values, torch.tensor(3), dummy=False, distributed=False)
-    assert reduction.gradient_loss() == reduction.logged_loss(logged) == 0
+    loss, share, logged = reduced(values, torch.tensor(3), dummy=False, distributed=False)
+    assert loss == share == 0
     found = {name: logged[f"sum_{name}"] / logged[f"num_{name}"] for name in USAGE}
     assert found == {
         "codes_used_source": 2,
@@ -195,7 +194,7 @@ def test_given_classes_leave_out_the_mmi_terms():
 
 
 def test_what_a_batch_has_none_of_is_logged_as_none():
-    value, logged = WeightedTerm("x", 1.0, torch.tensor(0.0), torch.tensor(0)), {}
-    reduction = Reduction([value], torch.tensor(3), dummy=False, distributed=False)
-    assert reduction.gradient_loss() == reduction.logged_loss(logged) == 0
+    value = WeightedTerm("x", 1.0, torch.tensor(0.0), torch.tensor(0))
+    loss, share, logged = reduced([value], torch.tensor(3), dummy=False, distributed=False)
+    assert loss == share == 0
     assert logged == {"sum_x": 0, "num_x": 0}
