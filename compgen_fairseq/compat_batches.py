@@ -40,6 +40,22 @@ def keep_the_last_batch(
     return batches if n == len(indices) else [*batches, indices[n:]]
 
 
+@around(FairseqTask, "filter_indices_by_size")
+def count_what_is_left_out(
+    filter_indices_by_size: Callable[..., Any],
+    task: FairseqTask,
+    indices: Any,
+    *args: Any,
+    **kwargs: Any,
+) -> Any:
+    """Count what is left out as too long on standard output, too, where the scores of
+    ``fairseq-generate > LOG`` look for it; fairseq warns on standard error."""
+    kept = filter_indices_by_size(task, indices, *args, **kwargs)
+    if left_out := len(indices) - len(kept):
+        print(f"{left_out:,} samples have invalid sizes and will be skipped", flush=True)
+    return kept
+
+
 @around(FairseqTask, "get_batch_iterator")
 def resume_with_the_same_batches(
     get_batch_iterator: Callable[..., Any], *args: Any, **kwargs: Any

@@ -13,7 +13,13 @@ import numpy as np
 import pytest
 import torch
 from fairseq import options
-from fairseq.data import BucketPadLengthDataset, Dictionary, ListDataset, data_utils
+from fairseq.data import (
+    BucketPadLengthDataset,
+    Dictionary,
+    LanguagePairDataset,
+    ListDataset,
+    data_utils,
+)
 from fairseq.dataclass.configs import EMAConfig, FairseqConfig
 from fairseq.dataclass.initialize import add_defaults
 from fairseq.models.ema import EMA
@@ -151,6 +157,15 @@ def test_fairseqs_own_task_batches_every_sentence(tiny_data):
         )
         ids = [i for sample in iterator.next_epoch_itr() for i in sample["id"].tolist()]
         assert sorted(ids) == list(range(n))
+
+
+def test_what_is_left_out_is_counted_where_scores_look(capsys):
+    """By the task of any command: ``fairseq-generate`` takes fairseq's own."""
+    data = LanguagePairDataset([[4, 5, 2], [4, 2]], [3, 2], Dictionary())
+    task = FairseqTask(None)
+    kept = task.filter_indices_by_size(np.arange(2), data, 2, ignore_invalid_inputs=True)
+    assert list(kept) == [1]
+    assert capsys.readouterr().out == "1 samples have invalid sizes and will be skipped\n"
 
 
 def test_what_is_translated_as_it_comes_is_not_kept(tiny_data):

@@ -57,7 +57,8 @@ def run(args: argparse.Namespace) -> list[Path] | list[str]:
                 raise ValueError(f"{flag} is for a figure: say --out FOLDER, too")
         return listed(args)
     for name, default in FIGURE.items():
-        setattr(args, name, default if getattr(args, name) is None else getattr(args, name))
+        if getattr(args, name) is None:
+            setattr(args, name, default)
     loaded = checkpoint.load(args.checkpoint, args.data, args.cpu)
     codes = vocabulary.type_codes(loaded, args.side)
     codebook = vocabulary.quantizer_of(loaded, args.side).codebook().detach().cpu().numpy()

@@ -207,9 +207,8 @@ class CATPretrainingCriterion(FairseqCriterion):
             annotated = rows.ge(0)
             if self.unguided_masked:
                 annotated = annotated & ~masked_words(sample, self.padding_idx)
-            right = self.sememes.to(rows.device)[
-                rows.clamp(min=0)
-            ]  # fairseq-validate moves no criterion
+            sememes = self.sememes.to(rows.device)  # fairseq-validate moves no criterion
+            right = sememes[rows.clamp(min=0)]
             if outputs.scores is not None:
                 pair = terms.guided_scores(outputs.scores, right, annotated)
             else:

@@ -112,14 +112,6 @@ class CompgenTranslationTask(prototype_hook.PrototypeStages, TranslationTask):
         if self.cfg.eval_cter and split != self.cfg.train_subset:
             self._add_compounds(split)
 
-    def filter_indices_by_size(self, indices: Any, dataset: Any, *args: Any, **kwargs: Any) -> Any:
-        """As fairseq's; what is left out is counted on standard output, too, where the scores of
-        ``fairseq-generate > LOG`` look for it (fairseq warns on standard error)."""
-        kept = super().filter_indices_by_size(indices, dataset, *args, **kwargs)
-        if left_out := len(indices) - len(kept):
-            print(f"{left_out:,} samples have invalid sizes and will be skipped", flush=True)
-        return kept
-
     def _cter_file(self, name: str) -> Path:
         return Path(utils.split_paths(self.cfg.data)[0], "cter", name)
 

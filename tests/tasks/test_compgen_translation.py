@@ -1,9 +1,7 @@
 """The task's counts, comparison and hooks; the real commands are in tests/cli/test_task.py."""
 
-import numpy as np
 import pytest
 import torch
-from fairseq.data import LanguagePairDataset
 from fairseq.logging import metrics
 from random_batches import Criterion, dictionary_of
 
@@ -18,14 +16,6 @@ def make_task(**options):
     return CompgenTranslationTask(
         CompgenTranslationConfig(eval_exact_match=True, **options), dictionary, dictionary
     )
-
-
-def test_what_is_left_out_is_counted_where_scores_look(capsys):
-    pairs = [[4, 5, 2], [4, 2]]
-    data = LanguagePairDataset(pairs, [3, 2], make_task().src_dict)
-    kept = make_task().filter_indices_by_size(np.arange(2), data, 2, ignore_invalid_inputs=True)
-    assert list(kept) == [1]
-    assert capsys.readouterr().out == "1 samples have invalid sizes and will be skipped\n"
 
 
 def validate(task, pairs, extra_hypotheses=()):
