@@ -22,8 +22,12 @@ Made by `compgen-results tables results --out RESULTS.md` from [results](results
 run that [examples/tables.py](examples/README.md) did, with its command, machine and revision.
 Scores are in percent, of whole test sets: mean ± standard deviation over n seeds, median and worst
 for the checkpoint that validation chose, mean ± standard deviation for the last one. *Ours* is a
-method of no paper. A setting, such as 64-wide, is a line of [tables.txt](examples/tables.txt);
-those named paper… ran on a GPU. CPU minutes are a run's, on machines that differ by a factor of 2.
+method of no paper. CPU minutes are a run's, on machines that differ by a factor of 2.
+
+A setting is a line of [tables.txt](examples/tables.txt). 64-wide and 128-wide: Transformers of 2 + 2
+layers, small batches; -long and -short: more or fewer updates; -sorted: batches of one length, as in
+fairseq; -beta2: Adam's second beta is 0.999. 32-pairs: Syntactic Attention at its paper's size with 32
+pairs an update; -mixed: of any length; one-pair: as its authors train. paper…: the paper's size, on a GPU.
 """
 
 
@@ -233,9 +237,9 @@ def _changes(methods: Sequence[Trained]) -> list[str]:
         "| --- | --- | --- | ---: | --- |",
     ]
     note = (
-        "The interval is a paired bootstrap over the groups of sentences that share a "
-        "compound, whose errors are means over a method's seeds: it is about other sentences, not "
-        "about other seeds.\n"
+        "The interval is a paired bootstrap over groups of sentences that share a compound; a "
+        "group's error is its mean over the method's seeds. It covers other sentences, not other "
+        "seeds.\n"
     )
     return ["\n".join([*head, *sorted(told), ""]), note]
 

@@ -56,9 +56,8 @@ class SyntacticAttentionConfig(FairseqDataclass):
     )
     marker_meanings: ChoiceEnum(["free", "own"]) = option(  # type: ignore[valid-type]
         "free",
-        "free: the start and end markers mean what they learn to, as words do; own, beyond the "
-        "paper: they can mean the target's end and nothing else, and no word can, so that no "
-        "marker can take a word's meaning, nor a word a marker's",
+        "free: the start and end markers can take any meaning, as words can; own, beyond the "
+        "paper: they can mean only the target's end, and words anything but that",
     )
     class_meanings: ChoiceEnum(["free", "own"]) = option(  # type: ignore[valid-type]
         "free",

@@ -67,7 +67,7 @@ class CompgenTranslationConfig(prototype_hook.PrototypeTaskConfig, TranslationCo
         "sorted",
         "which training pairs make a batch: 'sorted', of one length, as in fairseq, copies of a "
         "pair side by side; 'mixed', of any length, drawn anew each epoch. --max-tokens counts "
-        "padding: 'mixed' needs about twice as many for batches of the same size",
+        "padding: 'mixed' needs two to three times as many for batches of the same size",
     )
 
 

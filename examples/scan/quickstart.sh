@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
-# SQ-Transformer (sal-meanings, ours) beside the plain Transformer of the same size, updates, dropout
-# and seed on SCAN AddJump 2x: data from the grammar, training, decoding of the whole test set, a page
-# of results.
+# SQ-Transformer (sal-meanings, ours) beside the same model without codes (plain): same size, updates,
+# dropout and seed, on SCAN AddJump 2x. Data from the grammar, training, decoding of the whole test set,
+# a page of results.
 #   [SEED=1] [UPDATES=2200] [DATA_DIR=data-bin] [RUNS_DIR=runs] bash examples/scan/quickstart.sh
 # Batches have half the recipe's tokens: many small updates teach more than few large ones. Five minutes
 # on two cores: sal-meanings 80%, plain 27% (seed 1). The whole trainings:
@@ -35,7 +35,7 @@ score() { python -c 'import json, sys; s = json.load(open(sys.argv[1]))
 print("{score:.2f} % ({correct:,} of {total:,})".format(**s))' "$1/test.best.json"; }
 cat <<END
 SQ-Transformer (SAL, class meanings): $(score "$sq") of SCAN's add-jump test commands right
-the plain Transformer:                $(score "$plain")
+plain (the same without codes):       $(score "$plain")
 Both have the same size, updates, dropout and seed; training has "jump" by itself alone.
 The last checkpoints, learning curves and significance: $runs/$table/report.html
 To see how a command is translated, and which word each action comes from:
