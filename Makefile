@@ -25,7 +25,7 @@ SHELL := /bin/bash
 .PHONY: setup setup-dev quickstart test test-fast lint gpu-check clean
 
 setup: $(VENV)/.installed
-	@echo "setup: the environment in $(VENV) is ready"
+	@echo "setup: the environment in $(VENV) is ready (for another PYTHON or TORCH: make clean first)"
 
 setup-dev: $(VENV)/.installed-dev
 	@echo "setup: the test tools in $(VENV) are ready"

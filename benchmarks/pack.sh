@@ -21,7 +21,7 @@ git -C "$root" archive HEAD | tar x -C "$work/compgen"
 sources='^(fairseq-fixed|antlr4-python3-runtime)==' # of these PyPI has no wheels
 grep -Ev "$sources" "$root/constraints.txt" >"$work/wheels.txt"
 grep -E "$sources" "$root/constraints.txt" >"$work/sources.txt"
-printf '%s\n' pytest pytest-timeout iniconfig pluggy setuptools wheel >>"$work/wheels.txt"
+printf '%s\n' pytest pytest-timeout pytest-xdist execnet iniconfig pluggy setuptools wheel >>"$work/wheels.txt"
 platforms=()
 for tag in 2_28 2_27 2_24 2_17 2014 1; do platforms+=(--platform "manylinux${tag/#2_/_2_}_x86_64"); done
 echo "pack: wheels for Python $version"

@@ -275,10 +275,13 @@ def main(argv: Sequence[str] | None = None) -> None:
         sys.exit(f"prototypes: {args.data} is no folder that fairseq-preprocess wrote")
     torch.set_num_threads(args.threads)
     logging.disable(logging.INFO)
-    figures = measure(args) if args.scale is None else scale(args.scale, args.scale_pairs)
-    print("\n".join(lines(figures)))
-    if args.json:
-        args.json.write_text(json.dumps(figures, indent=1) + "\n")
+    try:
+        figures = measure(args) if args.scale is None else scale(args.scale, args.scale_pairs)
+        print("\n".join(lines(figures)))
+        if args.json:
+            args.json.write_text(json.dumps(figures, indent=1) + "\n")
+    except (ValueError, OSError) as error:
+        sys.exit(f"prototypes: {' '.join(str(error).split())}")
 
 
 if __name__ == "__main__":

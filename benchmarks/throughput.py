@@ -297,8 +297,8 @@ def parser() -> argparse.ArgumentParser:
     return p
 
 
-def run(args: argparse.Namespace) -> str:
-    """Measure and return the report; write the JSON file.
+def run(args: argparse.Namespace) -> None:
+    """Measure and print the report; write the JSON file.
 
     Raises:
         ValueError: on arguments that make no sense.
@@ -344,18 +344,18 @@ def run(args: argparse.Namespace) -> str:
         f"{args.max_tokens} tokens (training) and of {args.sentences} sentences with hypotheses "
         f"of {length + 1} tokens, beam {args.beam} (generating)"
     )
+    wanted = [targets(contenders, args.suite)] if args.suite else []
+    print("\n\n".join([setting, markdown(rows, baseline), *wanted]))
     if args.json:
         args.json.write_text(json.dumps({"setting": setting, "models": rows}, indent=1) + "\n")
-    wanted = [targets(contenders, args.suite)] if args.suite else []
-    return "\n\n".join([setting, markdown(rows, baseline), *wanted])
 
 
 def main(argv: Sequence[str] | None = None) -> None:
     """Print the report; a bad argument ends in one sentence."""
     args = parser().parse_args(argv)
     try:
-        print(run(args))
-    except ValueError as error:
+        run(args)
+    except (ValueError, OSError) as error:
         sys.exit(f"throughput: {' '.join(str(error).split())}")
 
 

@@ -49,7 +49,7 @@ def extract(args: argparse.Namespace) -> None:
         raise ValueError("--prototypes random has trained vectors: there is nothing to extract")
     if torch.cuda.is_available() and not args.cpu:
         model.cuda()
-    task.load_dataset(args.subset)
+    task.load_dataset(args.subset, combine=args.subset == task.cfg.train_subset)
     fill_tables(task, model, args.subset, settings_of(args, config))
     if state.get("last_optimizer_state") is None:
         logger.warning(

@@ -26,7 +26,9 @@ if [[ ! -e $data/PREPARED.json ]]; then
     echo "$0: $data has no PREPARED.json: it is not a prepared folder; see prepare/README.md" >&2
     exit 2
 fi
-if [[ -e $save/PREPARED.json ]] && ! cmp -s "$data/PREPARED.json" "$save/PREPARED.json"; then
+# sums FOLDER: the checksums of its data; the rest of PREPARED.json may differ: with what they were made
+sums() { sed -n '/"sha256": {/,$p' "$1/PREPARED.json"; }
+if [[ -e $save/PREPARED.json && $(sums "$data") != "$(sums "$save")" ]]; then
     echo "$0: $save was trained on other data than $data; name another folder" >&2
     exit 2
 fi
@@ -189,8 +191,10 @@ train() {
         fi
     fi
     [[ -e $save/checkpoint_last.pt ]] || rm -f "$save/train.log" # it begins anew, and so do its curves
-    cp "$data/PREPARED.json" "$save/PREPARED.json"
-    echo "$run" >"$save/METHOD"
+    cp "$data/PREPARED.json" "$save/PREPARED.json.partial"
+    mv "$save/PREPARED.json.partial" "$save/PREPARED.json"
+    echo "$run" >"$save/METHOD.partial"
+    mv "$save/METHOD.partial" "$save/METHOD"
     # glibc keeps the memory of an update for the next one instead of asking the system again
     export MALLOC_MMAP_THRESHOLD_=33554432 MALLOC_TRIM_THRESHOLD_=1073741824
     # shellcheck disable=SC2086 # LAUNCH is a command with arguments
@@ -210,7 +214,7 @@ train() {
 generate() {
     local name="$1" checkpoint="$save/checkpoint_$1.pt" subset="$2" log="$save/$2.$1.log" flags
     shift 2
-    flags="data $(cksum <"$data/PREPARED.json"), flags $* ${more[*]}"
+    flags="data $(sums "$data" | cksum), flags $* ${more[*]}"
     if [[ ! -e $checkpoint ]]; then
         local first="train.sh comes first"
         if [[ -e $save/checkpoint_last.pt ]]; then first="the training was not validated"; fi
@@ -222,7 +226,8 @@ generate() {
     [[ $log -nt $checkpoint && $(head -n 1 "$log") == "$flags" ]] && return
     if [[ $name == last && $save/$subset.best.log -nt $checkpoint ]] &&
         cmp -s "$save/checkpoint_best.pt" "$checkpoint"; then # the last one is the chosen one
-        cp "$save/$subset.best.log" "$log"
+        cp "$save/$subset.best.log" "$log.partial"
+        mv "$log.partial" "$log"
         return
     fi
     echo "checkpoint_$name.pt, $subset:" >&2

@@ -7,6 +7,7 @@ what its steps print is in *.out there, its figures in RESULT.json.
 """
 
 import argparse
+import dataclasses
 import fcntl
 import json
 import os
@@ -25,7 +26,7 @@ from rows import EXAMPLES, ROOT, Run, TablesError, parse
 PROGRESS = re.compile(r"num_updates=([\d.e+]+).*?\bwall=(\d+), time left (\d+) min")
 SECONDS_BETWEEN_LOOKS, SECONDS_BETWEEN_REPORTS = 5, 300
 # What decides a run's outcome is in its line, whatever else the environment has.
-RECIPE_VARIABLES = set("METHOD SEED SIZE UPDATES STAGE1_EPOCHS SELECT BEAM PLAIN".split())
+RECIPE_VARIABLES = set("METHOD SEED SIZE UPDATES STAGE1_EPOCHS SELECT BEAM PLAIN LAUNCH".split())
 STATES = DONE, RUNNING, FAILED, WAITING = "done", "running", "failed", "waiting"
 
 
@@ -190,26 +191,25 @@ class Queue:
             TablesError: it has been wrong from the start, or there is no such run.
         """
         try:
-            self.runs, self.complaint = parse(self.args.file), ""
+            self.runs, self.complaint = self._chosen(parse(self.args.file)), ""
         except TablesError as error:
             if not self.runs:
                 raise
             if str(error) != self.complaint:
                 self.complaint = str(error)
                 print(f"{error}; going on with what it said before", file=sys.stderr)
-        chosen = {
-            run.path
-            for run in self.runs
-            if any(re.search(pattern, run.path) for pattern in self.args.patterns)
-        }
+        return [Folder(run, self.args.out) for run in self.runs]
+
+    def _chosen(self, runs: list[Run]) -> list[Run]:
+        patterns, needs = self.args.patterns, {run.path: run.after for run in runs}
+        chosen = {path for path in needs if any(re.search(pattern, path) for pattern in patterns)}
         if not chosen:
-            raise TablesError(f"{self.args.file}: no run matches {' '.join(self.args.patterns)}")
-        needs = {run.path: run.after for run in self.runs}
+            raise TablesError(f"{self.args.file}: no run matches {' '.join(patterns)}")
         wanted = list(chosen)
         for path in wanted:  # what is needed may need another one
             wanted += {*needs[path]} - chosen
             chosen.update(needs[path])
-        return [Folder(run, self.args.out) for run in self.runs if run.path in chosen]
+        return [run for run in runs if run.path in chosen]
 
     def work(self) -> int:
         """Keep the jobs going until nothing can be started; the exit status."""
@@ -261,9 +261,10 @@ class Queue:
         folder.path.mkdir(parents=True, exist_ok=True)
         self.tried.add(path)
         say(f"{path} starts")
-        options = ["--file", self.args.file, "--data", self.args.data, "--only", path]
+        run = json.dumps(dataclasses.asdict(folder.run))
+        options = ["--data", str(self.args.data), "--only", run]
         self.children[path] = subprocess.Popen(
-            [sys.executable, __file__, *map(str, [self.args.out, *options])],
+            [sys.executable, __file__, str(self.args.out), *options],
             start_new_session=True,  # Ctrl-C is for this process, which ends them
         )
 
@@ -359,26 +360,24 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser.add_argument("--results", type=Path, help="where copies of finished runs' results go")
     parser.add_argument("--jobs", type=int, default=1, metavar="N", help="so many side by side")
     parser.add_argument("--status", action="store_true", help="show what there is, and end")
-    parser.add_argument("--only", metavar="RUN", help=argparse.SUPPRESS)  # one job of a queue
+    parser.add_argument("--only", metavar="JSON", help=argparse.SUPPRESS)  # one job of a queue
     args = parser.parse_intermixed_args(argv)
     args.out = args.out.resolve()
     args.data = (args.data or args.out / "data-bin").resolve()
-    args.patterns = args.patterns or ([f"^{re.escape(args.only)}$"] if args.only else [])
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(128 + signal.SIGTERM))
     try:
+        if args.only:
+            return Folder(Run(**json.loads(args.only)), args.out).do(args.data)
         if not args.patterns:
             raise TablesError("say which runs: PATTERN, or '' for all")
         if args.jobs < 1:
             raise TablesError(f"--jobs is at least 1, not {args.jobs}")
         queue = Queue(args)
-        if args.only:
-            folder = next(f for f in queue.folders() if f.run.path == args.only)
-            return folder.do(args.data)
         if args.status:
             queue.show()
             return 0
         return queue.work()
-    except (TablesError, re.error) as error:
+    except (TablesError, re.error, OSError) as error:
         print(f"tables.py: {error}", file=sys.stderr)
         return 2
     except KeyboardInterrupt:

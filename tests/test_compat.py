@@ -178,21 +178,6 @@ def test_what_is_translated_as_it_comes_is_not_kept(tiny_data):
     assert task.dataset_to_epoch_iter == {}
 
 
-@pytest.mark.parametrize("dummy", [True, False])
-def test_the_criterion_of_any_task_can_tell_a_dummy_batch(dummy):
-    sample, said = {"ignore_grad": not dummy}, []
-    model, optimizer = mock.MagicMock(), mock.MagicMock()
-
-    def criterion(model, sample):
-        said.append(sample["ignore_grad"])
-        return torch.ones(()), 1, {"loss": torch.ones(())}
-
-    loss, size, log = FairseqTask(None).train_step(
-        sample, model, criterion, optimizer, 3, ignore_grad=dummy
-    )
-    assert said == [dummy] and loss == size == log["loss"] == (not dummy)
-
-
 @pytest.mark.parametrize("ema_fp32", [False, True])
 def test_every_weight_is_averaged_once_an_update(ema_fp32):
     """Also a tied embedding, which has two names."""

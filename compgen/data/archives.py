@@ -66,6 +66,8 @@ def gather(
     inputs: dict[str, Path] = {}
     for package in packages:
         unpacked = folder is not None and all((folder / m).is_file() for m in package.members)
+        if unpacked and folder and (folder / package.name).is_file():  # rather what can be checked
+            unpacked = not digests[package.name] or all(digests[m] for m in package.members)
         wanted = package.members if package.members and unpacked else [package.name]
         files = {file: digests[file] for file in wanted}
         found = collect(name, files, package.url, downloads, folder)

@@ -28,11 +28,12 @@ from sacremoses import MosesPunctNormalizer, MosesTokenizer
 from subword_nmt import apply_bpe, learn_bpe
 from tqdm import tqdm
 
-from compgen.text import naming, suffix
+from compgen.text import count_lines, naming, suffix
 
 Pair = tuple[str, str]
 Side = Callable[[str], str]
 
+SYMBOLS = {"<s>", "<pad>", "</s>"}  # of fairseq's dictionaries; its <unk> does no harm
 PARTS = ("train", "valid", "test")
 
 BATCH = 2000  # pairs that a worker process gets at once
@@ -233,6 +234,8 @@ def learn_codes(texts: Sequence[Path], merges: int, codes: Path) -> None:
     with naming(codes), open(codes, "w", encoding="utf-8", newline="\n") as file:
         counted = (f"{word} {count}\n" for word, count in words.items())
         learn_bpe.learn_bpe(counted, file, merges, is_dict=True)
+    if count_lines(codes) < 2:  # a line about the version
+        raise ValueError("the training text has no two letters twice to learn BPE from.")
 
 
 def learn_sentencepiece(texts: Sequence[Path], size: int, model: Path) -> None:
@@ -265,8 +268,11 @@ class Bpe:
     """A line in BPE subwords, with ``@@`` after all but the last of a word."""
 
     def __init__(self, codes: Path) -> None:
-        with open(codes, encoding="utf-8") as file:
-            self._bpe = apply_bpe.BPE(file)
+        try:
+            with codes.open(encoding="utf-8") as file:
+                self._bpe = apply_bpe.BPE(file)
+        except (SystemExit, ValueError, IndexError):
+            raise ValueError(f"{codes} does not hold subword-nmt's BPE codes.") from None
 
     def __call__(self, line: str) -> str:
         if len(self._bpe.cache) > CACHED_WORDS:
@@ -282,6 +288,20 @@ class SentencePiece:
 
     def __call__(self, line: str) -> str:
         return " ".join(self._processor.encode(line, out_type=str))
+
+
+def refuse_symbols(part: str, lines: Sequence[str]) -> None:
+    """Refuse words that are symbols of fairseq's dictionaries; Moses' tokenizer escapes them.
+
+    Raises:
+        ValueError: naming the word, the part of the data and the lines.
+    """
+    words = {word for line in lines if "<" in line for word in line.split()}
+    if found := SYMBOLS & words:
+        shown = ", ".join(repr(line[:80]) for line in lines)
+        raise ValueError(
+            f"{part} has the word {min(found)}, a symbol of fairseq's: escape it ({shown})."
+        )
 
 
 def transform(

@@ -75,8 +75,10 @@ class Subwords:
     """
 
     def __init__(self, pretrained: Path) -> None:
+        # these take a second to import, which --help should not
         from sacremoses import MosesTokenizer
-        from subword_nmt.apply_bpe import BPE
+
+        from compgen.data.bitext import Bpe
 
         self.dictionary, codes = pretrained / DICTIONARY, pretrained / CODES
         for path in (self.dictionary, codes):
@@ -86,18 +88,14 @@ class Subwords:
         self._characters = set("".join(name.removesuffix(CONTINUED) for name in types))
         self._lowercase = not any(character.isupper() for character in self._characters)
         self._tokenizer = MosesTokenizer("en")
-        try:
-            with codes.open(encoding="utf-8") as file:
-                self._bpe = BPE(file)
-        except (SystemExit, ValueError, IndexError):
-            raise ValueError(f"{codes} does not hold subword-nmt's BPE codes.") from None
+        self._bpe = Bpe(codes)
 
     def __call__(self, sentence: str) -> str:
         """Tokenised with Moses' rules, without foreign characters, in subwords."""
         text = self._tokenizer.tokenize(sentence, return_str=True, escape=False)
         text = text.lower() if self._lowercase else text
         known = "".join(c if c in self._characters else " " for c in text)
-        return self._bpe.process_line(" ".join(known.split()))
+        return self._bpe(" ".join(known.split()))
 
 
 def prepare(

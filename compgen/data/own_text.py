@@ -45,7 +45,7 @@ the same source leave the training set, too.
 def main(argv: Sequence[str]) -> None:
     """The command."""
     parser = _parser()
-    args = parser.parse_args(argv)
+    args = translation.parse(parser, argv)
     files, held_out, languages = _inputs(args)
     names = ("tokenized", "lowercase", "max_words", "max_ratio", *translation.SETTINGS)
     settings = {
@@ -177,8 +177,13 @@ def _inputs(
                 raise ValueError(f"--{part}: there is no file {path}.")
         rest = iter(files[part])
         for path in rest:
-            if suffix(path) not in TABLES and suffix(next(rest, Path("no.tsv"))) in TABLES:
+            if suffix(path) in TABLES:
+                continue
+            other = next(rest, Path("no.tsv"))
+            if suffix(other) in TABLES:
                 raise ValueError(f"--{part}: the text file {path} has no partner after it.")
+            if [suffix(other), suffix(path)] == [f".{language}" for language in languages]:
+                raise ValueError(f"--{part}: {path} comes after {other}: {languages[0]} is first.")
     return files, held_out, (languages[0], languages[1])
 
 

@@ -113,6 +113,8 @@ def main(argv: Sequence[str] | None = None) -> None:
             check_file(path, None)
             settings[name] = sha256(path)
     wanted = {**({} if args.senses else ANNOTATED), **({} if args.text else SAMPLE)}
+    if not wanted and (args.folder or args.checksums):
+        parser.error("--from and --checksums are of files that --text and --senses replace")
     official = expected(wanted, args.checksums, settings)
     work = Preparation(parser.prog, args.dest, settings, packages=["subword_nmt"])
     if work.done():
@@ -160,4 +162,7 @@ def cut(train: Sequence[str], valid: Sequence[str], merges: int, work: Preparati
     bitext.learn_codes([words], merges, work.data / "code")
     bpe = bitext.Bpe(work.data / "code")
     for part, lines in (("train", train), ("valid", valid)):
-        write_lines(work.raw / part, map(bpe, lines))
+        pieces = list(map(bpe, lines))
+        for line in pieces:
+            bitext.refuse_symbols(part, [line])
+        write_lines(work.raw / part, pieces)

@@ -20,11 +20,13 @@ def expected(
         settings: of the folder to be prepared.
 
     Raises:
-        ValueError: ``listed`` is missing or is no such list.
+        ValueError: ``listed`` is missing, is no such list or names none of the files.
     """
     if listed is None:
         return dict(official)
     digests = read_checksums(listed)
+    if not digests.keys() & official.keys():
+        raise ValueError(f"{listed} lists none of {', '.join(official)}.")
     settings["checksums"] = sha256(listed)
     return {name: digests.get(name, digest) for name, digest in official.items()}
 

@@ -25,7 +25,6 @@ from compgen.ranges import AT_LEAST_0, AT_LEAST_1
 from compgen.text import count_lines
 
 ARCHIVES = (".tgz", ".tar")
-SYMBOLS = {"<s>", "<pad>", "</s>"}  # of fairseq's dictionaries; its <unk> does no harm
 SETTINGS = ("bpe_merges", "sentencepiece", "joined_dictionary")
 ABOUT = """Prepare {title} as a fairseq data folder.
 
@@ -46,7 +45,7 @@ def main(argv: Sequence[str]) -> None:
     """The command: the name of a corpus, then what the user gave its script."""
     name, corpus = argv[0], CORPORA[argv[0]]
     parser = _parser(name, corpus)
-    args = parser.parse_args(argv[1:])
+    args = parse(parser, argv[1:])
     settings = {name: getattr(args, name) for name in SETTINGS}
     tools = ["sentencepiece" if args.sentencepiece else "subword_nmt"]
     tools += ["sacremoses"] if corpus.tokenize else []
@@ -79,13 +78,21 @@ def _parser(name: str, corpus: Corpus) -> Parser:
 
 def add_options(parser: Parser, merges: int, tokenize: bool) -> None:
     """The options of subwords and dictionaries, and ``--workers``."""
-    text = "merges of the joint BPE, or the size of SentencePiece's vocabulary; 0: words"
+    text = "merges of the joint BPE, or the size of SentencePiece's vocabulary; 0: words, no pieces"
     parser.add_whole("--bpe-merges", AT_LEAST_0, f"{text} (default: %(default)s)", merges)
     add = parser.add_argument
     instead = "of tokenisation and BPE" if tokenize else "of BPE"
     add("--sentencepiece", action="store_true", help=f"SentencePiece instead {instead}")
     add("--joined-dictionary", action="store_true", help="one dictionary for both languages")
     parser.add_whole("--workers", AT_LEAST_1, "processes (default: one per core)", cores())
+
+
+def parse(parser: Parser, argv: Sequence[str]) -> argparse.Namespace:
+    """The arguments of a parser with these options."""
+    args = parser.parse_args(argv)
+    if args.sentencepiece and not args.bpe_merges:
+        parser.error("--sentencepiece needs --bpe-merges, the size of its vocabulary, not 0")
+    return args
 
 
 def preprocess_options(args: argparse.Namespace) -> list[str]:
@@ -247,7 +254,7 @@ def prepare(
                 cut = bitext.transform(pairs, subwords, subwords, args.workers)
                 filtered = part == "train" or (part == "valid" and corpus.held_out)
                 for pair in filter(keep, cut) if filtered and late else cut:
-                    _refuse_symbols(part, pair)
+                    bitext.refuse_symbols(part, pair)
                     yield part, pair
 
         bitext.write_parts(parts(), folder, sides)
@@ -266,16 +273,6 @@ def prepare(
         _link(path, work.raw / path.name)
     if model:
         _link(model, work.data / model.name)
-
-
-def _refuse_symbols(part: str, pair: Sequence[str]) -> None:
-    """Refuse words that are symbols of fairseq's dictionaries; Moses' tokenizer escapes them."""
-    words = {word for side in pair if "<" in side for word in side.split()}
-    if found := SYMBOLS & words:
-        raise ValueError(
-            f"a pair of {part} has the word {min(found)}, which is a symbol of fairseq's: escape "
-            f"it ({pair[0][:80]!r}, {pair[1][:80]!r})."
-        )
 
 
 def _link(path: Path, to: Path) -> None:

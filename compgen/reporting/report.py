@@ -231,3 +231,9 @@ def _tell_apart(rows: list[Row]) -> list[Row]:
         told_by = [f"{short(n)}={row.settings.get(n)}" for n in sorted(names)]
         told.append(Row(f"{row.label} ({', '.join(told_by)})" if told_by else row.label, row.runs))
     return told
+
+
+def span(numbers: Sequence[int]) -> str:
+    """``9,000``, or ``9,000 to 10,000``."""
+    low, high = min(numbers), max(numbers)
+    return f"{low:,}" if low == high else f"{low:,} to {high:,}"

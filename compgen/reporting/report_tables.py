@@ -6,7 +6,7 @@ from typing import Any
 
 from compgen.reporting.comparison import Comparison, Comparisons
 from compgen.reporting.curves import Curve
-from compgen.reporting.report import Report, Row, Summary
+from compgen.reporting.report import Report, Row, Summary, span
 from compgen.reporting.runs import ScoreName, short
 
 CHECKPOINT_NAMES = {"best": "chosen", "last": "last"}  # "best" is also a column
@@ -43,7 +43,7 @@ def methods_table(report: Report) -> Table:
         [
             Cell(row.label),
             Cell(", ".join(str(run.seed) for run in row.runs), len(row.runs)),
-            Cell(_span([run.updates for run in row.runs]), max(run.updates for run in row.runs)),
+            Cell(span([run.updates for run in row.runs]), max(run.updates for run in row.runs)),
             _mean_minutes(row),
             Cell(_settings(report, row)),
         ]
@@ -174,11 +174,6 @@ def _p(value: float | None) -> str:
 
 def _settings(report: Report, row: Row) -> str:
     return ", ".join(f"{short(n)}={row.settings.get(n, 'not set')}" for n in report.differing)
-
-
-def _span(numbers: list[int]) -> str:
-    low, high = min(numbers), max(numbers)
-    return f"{low:,}" if low == high else f"{low:,} to {high:,}"
 
 
 def _pairs(record: Any) -> str:

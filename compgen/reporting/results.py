@@ -15,7 +15,7 @@ from compgen.reporting.runs import (
     UNCOUNTED,
     Run,
     ScoreName,
-    differences,
+    changed,
     fingerprint,
     read_run,
 )
@@ -40,7 +40,7 @@ def result(folder: Path | str, may_differ: frozenset[str] = frozenset()) -> dict
     by what metric of which validation subset, and what part of the data that is; ``settings`` is
     a fingerprint of the command's flags that may change a score, but the seed; minutes are those
     of all sessions, none if the training was begun without being recorded; ``changed`` are
-    settings that were others at its first start.
+    settings that an earlier session had otherwise.
 
     Args:
         folder: of the run.
@@ -52,6 +52,7 @@ def result(folder: Path | str, may_differ: frozenset[str] = frozenset()) -> dict
     run = read_run(folder, may_differ)
     sessions = run.record["sessions"]
     last = sessions[-1]
+    *before, settings = (settings_of(session["settings"]) for session in sessions)
     most = last["settings"]["optimization"]["max_update"]
     log = read_log(run.path / "train.log")
     if most and run.updates < most and not _ended(log):
@@ -82,7 +83,7 @@ def result(folder: Path | str, may_differ: frozenset[str] = frozenset()) -> dict
         "epochs": _epochs(log),
         **_minutes(sessions),
         "sessions": len(sessions),
-        "changed": differences(*(settings_of(sessions[i]["settings"]) for i in (0, -1))),
+        "changed": list(changed(before, settings)),
         "parameters": run.record["parameters"],
         "machine": provenance.machine(last["machine"]),
         "revision": last["revision"],
@@ -179,6 +180,8 @@ def _verdicts(run: Run) -> dict[str, dict[str, Any]]:
         except outcomes.AnotherScore:
             raise
         except outcomes.NoOutcomes:
+            if name.number == "instance":  # the data are not where they were
+                raise
             continue
         if values and (per := parts(values)) is not None:
             found[name.name] = {"n": len(values), "of": per, "bits": pack(values, per)}

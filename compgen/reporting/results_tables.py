@@ -8,7 +8,7 @@ from typing import Any
 
 from compgen.reporting.comparison import pooled
 from compgen.reporting.outcomes import NoOutcomes, outcomes
-from compgen.reporting.report import Row, Summary
+from compgen.reporting.report import Row, Summary, span
 from compgen.reporting.runs import CHECKPOINTS, DATA, Run, ScoreName, read_result
 
 PAPERS = "papers.toml"
@@ -24,10 +24,11 @@ Scores are in percent, of whole test sets: mean ± standard deviation over n see
 for the checkpoint that validation chose, mean ± standard deviation for the last one. *Ours* is a
 method of no paper. CPU minutes are a run's, on machines that differ by a factor of 2.
 
-A setting is a line of [tables.txt](examples/tables.txt). 64-wide and 128-wide: Transformers of 2 + 2
-layers, small batches; -long and -short: more or fewer updates; -sorted: batches of one length, as in
-fairseq; -beta2: Adam's second beta is 0.999. 32-pairs: Syntactic Attention at its paper's size with 32
-pairs an update; -mixed: of any length; one-pair: as its authors train. paper…: the paper's size, on a GPU.
+A setting is a line of [tables.txt](examples/tables.txt). 64-wide and 128-wide: Transformers of
+2 + 2 layers, small batches; -long, -short: more or fewer updates; -sorted: batches of one length,
+as in fairseq; -beta2: Adam's second beta is 0.999. 32-pairs: Syntactic Attention, its paper's size,
+32 pairs an update; -mixed: of any length; one-pair: as its authors train. paper…: the paper's size,
+on a GPU.
 """
 
 
@@ -152,7 +153,10 @@ def _table(runs: Sequence[Run], paper: dict[str, Any], ours: Sequence[str]) -> l
             cells = [f"{name}{DOWN if best.lower_is_better else ''}"]
             cells += [f"{row.label} (ours)" if row.label in ours else row.label, str(best.n)]
             cells += [_spread(best), f"{best.median:.2f}", f"{best.worst:.2f}", _spread(last)]
-            cells += [figures.get(name, {}).get(row.label, ""), f"{row.runs[0].updates:,}"]
+            cells += [
+                figures.get(name, {}).get(row.label, ""),
+                span([run.updates for run in row.runs]),
+            ]
             cells += [_mean(r.record[key] for r in row.runs) for key in ("epochs", "cpu_minutes")]
             lines.append(f"| {' | '.join(cells)} |")
     return ["\n".join([*lines, ""]), *_notes(runs, methods, shown)]
@@ -165,7 +169,6 @@ def _methods(runs: Sequence[Run], order: Iterable[str]) -> list[Trained]:
         alike = sorted((run for run in runs if run.label == label), key=lambda run: run.seed)
         if alike:
             _must_agree(alike, "settings", lambda run: run.settings["settings"])
-            _must_agree(alike, "updates", lambda run: run.updates)
             _must_agree(alike, "scores", lambda run: sorted(map(" of ".join, run.scores)))
             row = Row(label, tuple(run for run in alike if not untrained(run)))
             methods.append(Trained(row, tuple(filter(untrained, alike))))

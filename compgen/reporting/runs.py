@@ -4,7 +4,7 @@ import hashlib
 import json
 import math
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -133,7 +133,7 @@ def read_run(path: Path | str, may_differ: frozenset[str] = frozenset()) -> Run:
     record = read_json(file)
     try:
         sessions = record["sessions"]
-        first, last = (settings(sessions[i]["settings"]) for i in (0, -1))
+        *before, last = (settings(session["settings"]) for session in sessions)
         seed = whole(sessions[-1]["settings"]["common"]["seed"])
         data = Path(str(sessions[-1]["settings"]["task"]["data"]).partition(":")[0])
         minutes = sum(number(session["minutes"]) for session in sessions)
@@ -145,11 +145,11 @@ def read_run(path: Path | str, may_differ: frozenset[str] = frozenset()) -> Run:
         )
     except (LookupError, TypeError, ValueError, AttributeError):
         raise ValueError(f"{file}: it is no record of a training") from None
-    option = next((n for n in differences(first, last) if not named(n, may_differ)), None)
-    if option:
+    others = {n: value for n, value in changed(before, last).items() if not named(n, may_differ)}
+    for option, value in others.items():
         raise ValueError(
-            f"{path} was resumed with another {short(option)} ({first.get(option)}, then "
-            f"{last.get(option)}); if that is meant, say --allow-differences {short(option)}"
+            f"{path} was resumed with another {short(option)} ({value}, then {last[option]}); if "
+            f"that is meant, say --allow-differences {short(option)}"
         )
     prepared = _prepared(path, data)
     return Run(
@@ -273,6 +273,19 @@ def settings(configuration: dict[str, Any]) -> dict[str, Any]:
 def differences(a: dict[str, Any], b: dict[str, Any]) -> list[str]:
     """The settings in which two runs differ, also where one has them and the other has not."""
     return [name for name in {**a, **b} if name not in a or name not in b or a[name] != b[name]]
+
+
+def changed(before: Iterable[dict[str, Any]], last: dict[str, Any]) -> dict[str, Any]:
+    """The settings that an earlier session had otherwise than the last one, with their values then.
+
+    One that only some sessions have is an option that a new version brought or dropped.
+    """
+    return {
+        name: session[name]
+        for session in before
+        for name in session
+        if name in last and session[name] != last[name]
+    }
 
 
 def short(setting: str) -> str:

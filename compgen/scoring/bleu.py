@@ -66,8 +66,15 @@ def plain_text(sentences: Sequence[str], options: BleuOptions) -> list[str]:
 
     Both ways but ``none``, which keeps sentences as they are, join subwords first.
     ``chinese`` removes every space; ``moses`` is sacremoses's detokenizer for the language.
+
+    Raises:
+        ValueError: ``none`` of sentences in subwords.
     """
     if options.detokenize == "none":
+        if any("@@ " in sentence or "▁" in sentence for sentence in sentences):
+            raise ValueError(
+                "the sentences are in subwords: decode with --remove-bpe, or say --detokenize moses"
+            )
         return list(sentences)
     whole = [joined(sentence) for sentence in sentences]
     if options.detokenize == "chinese":

@@ -97,6 +97,8 @@ class CogsMetric(Metric):
     def score(self, system: Generation) -> Score:
         cases = read_cases(self.cases, len(system.hypotheses))
         found = cogs(system.hypotheses, system.references(self.reference), cases)
+        if not found.cases:
+            raise ValueError(f"{self.cases} names no generalization case: --metric exact_match")
         numbers = {
             **_numbers(found.overall),
             "macro": found.average(),

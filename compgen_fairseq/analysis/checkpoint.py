@@ -72,7 +72,8 @@ def load(checkpoint: str, data: str, cpu: bool = False, task: str | None = None)
     Raises:
         ValueError: if either is not there, they don't belong together, or the task is another.
     """
-    state = checkpoint_utils.load_checkpoint_to_cpu(checkpoint, {"data": data})
+    overrides = {"data": data, "num_batch_buckets": 0}  # which would pad the sentences
+    state = checkpoint_utils.load_checkpoint_to_cpu(checkpoint, overrides)
     if task not in (None, name := getattr(state["cfg"].task, "_name", None)):
         raise ValueError(f"{checkpoint} is of the task {name}, not of {task}")
     if not Path(data).is_dir():

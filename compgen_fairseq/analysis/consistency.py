@@ -1,6 +1,7 @@
 """``compgen-analyze consistency``: how many source words each target word is aligned to."""
 
 import argparse
+import html
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -153,9 +154,10 @@ def _words(args: argparse.Namespace, dictionary: Any, data: Any) -> list[int]:
         return chosen
 
     def content(type_: int) -> bool:
-        word = dictionary[type_]
+        word = html.unescape(dictionary[type_]).replace("▁", "")  # Moses writes 's as &apos;s
         letters = type_ >= dictionary.nspecial and any(c.isalpha() for c in word)
-        return letters and not word.endswith("@@") and word.lower() not in ENGLISH_STOP_WORDS
+        whole = word.strip("'") == word.removesuffix("@@")
+        return letters and whole and word.lower() not in ENGLISH_STOP_WORDS
 
     frequent = [type_ for type_, _ in seen.most_common() if content(type_)]
     if not frequent:

@@ -30,6 +30,7 @@ def load(path: str, data: str, **options: Any) -> tuple[dict[str, Any], Any, Any
         raise ValueError(f"{path} holds a {kind} model, not a transformer or proto_transformer")
     with open_dict(cfg):
         cfg.task.data = data
+        cfg.task.num_batch_buckets = 0  # which would pad the sentences
         if kind == "transformer":
             cfg.model.arch = cfg.model._name = "proto_transformer"
         for name, value in options.items():

@@ -18,7 +18,7 @@ from fairseq.tasks.translation import TranslationConfig, TranslationTask
 from torch import Tensor
 
 from compgen.ranges import check
-from compgen.scoring import cter_rules
+from compgen.scoring import cter, cter_rules
 from compgen.scoring.cter import Rules
 from compgen.scoring.exact_match import ExactMatch, exact_match
 from compgen_fairseq import flags
@@ -122,12 +122,13 @@ class CompgenTranslationTask(prototype_hook.PrototypeStages, TranslationTask):
             logger.warning("no CTER on subset %s: there is no %s", split, path)
             return
         compounds = self.cter_rules.read_compounds(path)
+        dataset = self.datasets[split]
+        sources = [self.src_dict.string(dataset[i]["source"]) for i in range(len(dataset))]
         try:
-            self.datasets[split] = eval_cter.CompoundDataset(
-                self.datasets[split], compounds, self.cter_rules
-            )
+            cter.align(sources, compounds, sources, lambda _: {})
         except ValueError as error:
-            raise ValueError(f"{path}: {error}") from None
+            raise ValueError(f"{path} and subset {split}: {error}") from None
+        self.datasets[split] = eval_cter.CompoundDataset(dataset, compounds, self.cter_rules)
 
     def build_model(self, cfg: Any, from_checkpoint: bool = False) -> FairseqModel:
         model = super().build_model(cfg, from_checkpoint)

@@ -31,8 +31,9 @@ def test_models_of_other_words_are_refused():
 
 
 def test_the_default_words_are_frequent_ones_of_meaning():
-    words = dictionary_of("the", "dog", "xx@@", "12", "cat")
-    data = [{"target": torch.tensor([words.index(w) for w in "the dog xx@@ 12".split()])}]
+    words = dictionary_of("the", "dog", "xx@@", "12", "cat", "▁a", "&apos;s")
+    text = "the dog xx@@ 12 ▁a &apos;s"
+    data = [{"target": torch.tensor([words.index(w) for w in text.split()])}]
     data += 2 * [{"target": torch.tensor([words.index("cat"), words.eos()])}]
     args = SimpleNamespace(words=None, top=5, subset="test")
     assert [words[i] for i in consistency._words(args, words, data)] == ["cat", "dog"]

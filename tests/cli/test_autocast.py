@@ -26,7 +26,10 @@ def test_every_model_trains_under_autocast(name, tiny_data, plugin, tmp_path):
     flags = flags_of(name, "--amp", tmp_path)
     more = ["--user-dir", with_autocast(tmp_path)]
     assert status("train", tiny_data, *plugin, *flags, *more) == 0
-    assert model_of(name, tmp_path)
+    saved = model_of(name, tmp_path)
+    assert all(torch.isfinite(value).all() for value in saved.values())
+    state = load(tmp_path / "checkpoint_last.pt")["last_optimizer_state"]["state"]
+    assert any((one["exp_avg"] != 0).any() for one in state.values())
 
 
 @pytest.mark.parametrize("name", sorted(MODELS.keys() - {"syntactic", "sal", "plain", "brown"}))

@@ -225,10 +225,6 @@ def _runs(folder: Path) -> None:
     run("score-binary", scored=b"\xff\xfe")
 
 
-def test_there_are_many_cases():
-    assert len(set(CASES)) == len(CASES) >= 300
-
-
 def shown(case: Case) -> str:
     return " ".join([case.command, *(word for word in case.words[-4:])])[:90]
 

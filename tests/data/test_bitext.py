@@ -163,6 +163,9 @@ def test_nothing_to_learn_from(tmp_path: Path) -> None:
     text.write_text("a b\n" * 3)
     with pytest.raises(ValueError, match="no word of two letters to learn BPE from"):
         bitext.learn_codes([text], 10, tmp_path / "code")
+    text.write_text("ab cd\n")
+    with pytest.raises(ValueError, match="no two letters twice to learn BPE from"):
+        bitext.learn_codes([text], 10, tmp_path / "code")
     with pytest.raises(ValueError, match="cannot learn 1000 pieces: Vocabulary size"):
         bitext.learn_sentencepiece([text], 1000, tmp_path / "model")
 

@@ -133,11 +133,6 @@ def test_read_official(tmp_path: Path) -> None:
         scan.read_official(path)
 
 
-def test_unknown_split() -> None:
-    with pytest.raises(ValueError, match=r"no SCAN split 'jumps'.*addjump"):
-        scan.split("jumps")
-
-
 def test_double_augmentation() -> None:
     pairs = scan.augment(2)
     assert len(pairs) == 97906

@@ -1,7 +1,9 @@
 """The queue of runs: through the real recipes, on tiny data, killed and called again."""
 
+import argparse
 import json
 import os
+import re
 import shlex
 import signal
 import subprocess
@@ -12,6 +14,8 @@ import tomllib
 import pytest
 from instant import instant
 from recipes import EXAMPLES, TINY, prepared
+from rows import TablesError, parse
+from tables import Queue
 
 FLAGS = " ".join((*TINY, "--validate-interval-updates=5", "--save-interval-updates=5"))
 QUICK = "UPDATES=10"
@@ -134,6 +138,20 @@ def test_what_is_needed_first_may_need_another(tmp_path):
     ]
 
 
+def test_a_file_that_is_wrong_for_a_while_does_not_end_the_queue(tmp_path, capsys):
+    """As while an editor writes it."""
+    runs = file(tmp_path, "run 1 tiny/a plain 1")
+    queue = Queue(argparse.Namespace(file=runs, patterns=["plain"], out=tmp_path))
+    before = [folder.run for folder in queue.folders()]
+    text = runs.read_text()
+    for wrong in ("", text + "run 2 tiny/a"):
+        runs.write_text(wrong)
+        assert [folder.run for _ in "ab" for folder in queue.folders()] == 2 * before
+        assert capsys.readouterr().err.count("going on with what it said before") == 1
+    runs.write_text(text + "run 2 tiny/a plain 2\n")
+    assert len(queue.folders()) == 2
+
+
 def test_errors_are_sentences(tmp_path):
     wrong = {
         "run 1 other/a plain 1": "no line above says what the data other are",
@@ -148,9 +166,11 @@ def test_errors_are_sentences(tmp_path):
     }
     for line, message in wrong.items():
         runs = file(tmp_path, line)
-        said = tables(tmp_path, "", "--file", runs, status=2)
-        assert said.startswith(f"tables.py: {runs}:2: ") and message in said
-        assert said.count("\n") == 1
+        with pytest.raises(TablesError, match=f"^{re.escape(f'{runs}:2: {message}')}"):
+            parse(runs)
+    runs = file(tmp_path, "row 1")
+    said = tables(tmp_path, "", "--file", runs, status=2)
+    assert said.startswith(f"tables.py: {runs}:2: a line is 'data NAME") and said.count("\n") == 1
     runs = file(tmp_path, "run 1 tiny/a proto-two-pass 1 PLAIN=@transformer")
     said = tables(tmp_path, "", "--file", runs, status=2)
     assert "tiny/a/proto-two-pass.1 needs tiny/a/transformer.1, which is not there" in said

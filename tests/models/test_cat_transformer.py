@@ -105,7 +105,6 @@ def test_options_out_of_a_yaml_file_count():
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"codes": 1}, "--codes must be at least 2, not 1"),
         ({"representation": "all"}, "--representation is one of cont, comp, mix, not all"),
         ({"encoder_normalize_before": True}, "can't take --encoder-normalize-before"),
         ({"encoder_layerdrop": 0.1}, "can't take --encoder-layerdrop"),

@@ -201,8 +201,6 @@ def test_presets_are_the_papers(arch, k, heads, ffn):
     ("options", "reason"),
     [
         ({"encoder_normalize_before": True}, "leave out --encoder-normalize-before"),
-        ({"prototypes_per_token": 0}, "--prototypes-per-token must be at least 1"),
-        ({"prototype_min_count": 0}, "--prototype-min-count must be at least 1"),
         ({"prototypes": "best"}, "--prototypes is one of one-pass"),
         ({"prototypes": "random", "prototype_min_count": 99}, "no word of the source dictionary"),
         ({"prototype_layer": "first"}, "--prototype-layer is one of last-but-one, last, not first"),

@@ -305,7 +305,6 @@ def test_features_and_output_layer_make_the_logits():
 @pytest.mark.parametrize(
     "changed, message",
     [
-        ({"encoder_layers": 0}, "--encoder-layers must be at least 1, not 0"),
         ({"encoder_hidden_size": 7}, "--encoder-hidden-size must be even"),
         ({"sequential_semantics": True, "semantic_dim": 9}, "--semantic-dim must be even"),
         ({"semantic_relu": True}, "--semantic-relu goes with --semantic-mlp"),

@@ -61,14 +61,15 @@ def make(tmp_path):
     return make
 
 
-def test_the_record_of_a_training(tiny_model, make):
+def test_the_record_of_a_training(tiny_data, tiny_model, make):
     folder = make("plain.1")
     shutil.copy(tiny_model / "RUN.json", folder)
     run = read_run(folder)
     assert (run.label, run.seed) == ("plain", 1)
     log = (tiny_model / "train.log").read_text()
     assert run.updates == max(map(int, re.findall(r"num_updates[ =](\d+)", log))) > 8
-    assert 0 < run.minutes < 60
+    assert 0 < run.minutes < 60 and run.record["sessions"][0]["cpu_minutes"] > 0
+    assert f"params: {run.record['parameters']:,} " in log and f" {tiny_data} " in run.command
     expected = {
         **{"optimization.max_epoch": 8, "optimization.lr": [0.01], "dataset.max_tokens": 200},
         **{"task.train_batches": "mixed", "model._name": "transformer"},
@@ -199,6 +200,11 @@ def test_a_run_that_was_resumed_with_other_settings_is_refused(make):
     run = read_run(folder, frozenset({"dropout"}))
     assert run.settings["model.dropout"] == 0.1
     assert run.command == "fairseq-train --dropout 0.3; then fairseq-train --dropout 0.1"
+    with pytest.raises(ValueError, match=r"another dropout \(0\.1, then 0\.3\)"):
+        read_run(make("sal.2", session(), session(dropout=0.1), session()))
+    before, after = session(), session()
+    del before["settings"]["model"]["dropout"]  # an option that a new version brought
+    assert read_run(make("sal.3", before, after)).settings["model.dropout"] == 0.3
 
 
 def test_every_number_of_a_score_file_has_its_name(make):

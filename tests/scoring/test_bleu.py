@@ -27,7 +27,9 @@ def test_moses_text_becomes_plain_in_its_language():
 
 
 def test_without_detokenization_nothing_changes():
-    assert plain_text(["a@@ b  c", ""], BleuOptions()) == ["a@@ b  c", ""]
+    assert plain_text(["ab  c", ""], BleuOptions()) == ["ab  c", ""]
+    with pytest.raises(ValueError, match="the sentences are in subwords: decode with --remove-bpe"):
+        plain_text(["a b", "a@@ b  c"], BleuOptions())
 
 
 def test_chinese_segmentation_does_not_count():

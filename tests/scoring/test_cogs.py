@@ -2,11 +2,13 @@
 
 import json
 from collections import Counter
+from types import SimpleNamespace
 
 import pytest
 
 from compgen.scoring.cogs import CASES, LEXICAL, STRUCTURAL, cogs, read_cases
 from compgen.scoring.exact_match import ExactMatch
+from compgen.scoring.metrics import CogsMetric
 
 # case, how many of how many are right
 COUNTS = {
@@ -66,6 +68,10 @@ def test_what_is_no_case_is_refused(tmp_path):
         read_cases(tmp_path / "cases", 2)
     with pytest.raises(ValueError, match="1 cases cannot be those of 2 hypotheses"):
         cogs(["a", "b"], ["a", "b"], ["cp_recursion"])
+    (tmp_path / "cases").write_text("in_distribution\n")
+    system = SimpleNamespace(hypotheses=["a"], references=lambda file: ["a"])
+    with pytest.raises(ValueError, match="cases names no generalization case: "):
+        CogsMetric(tmp_path / "cases").score(system)
 
 
 def test_the_cases_are_those_of_the_publisher(public):

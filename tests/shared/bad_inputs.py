@@ -277,10 +277,8 @@ def cases() -> Iterator[Case]:
         file = f"@logs/{kind}"
         yield case(f"compgen-score {file}", file, reason)
         yield case(f"compgen-compare {file} @logs/whole", file, reason)
-        yield case(f"compgen-compare @logs/whole {file}", file, reason)
     for kind, reason in RUNS.items():
         yield case(f"compgen-report @runs/{kind}.1", f"@runs/{kind}.1", reason)
-        yield case(f"compgen-report @runs/whole.1 @runs/{kind}.1", f"@runs/{kind}.1", reason)
     for words, reason in PREPARATIONS.items():
         yield case(f"compgen-prepare {words}", reason)
     yield from OTHERS

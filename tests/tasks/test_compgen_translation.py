@@ -77,14 +77,3 @@ def test_counts_are_summed_over_workers_and_batches():
             task.reduce_metrics(logs, Criterion())
     assert total.get_smoothed_value("exact_match") == pytest.approx(100 * 4 / 21)
     assert "_exact_match_total" not in total.get_smoothed_values()
-
-
-def test_training_reports_no_exact_match():
-    with metrics.aggregate() as total:
-        make_task().reduce_metrics([{"loss": 1.0}], Criterion())
-    assert "exact_match" not in total.get_smoothed_values()
-
-
-def test_generation_options_must_be_a_json_object():
-    with pytest.raises(ValueError, match="--eval-exact-match-args must be a JSON object, not"):
-        make_task(eval_exact_match_args="[4]")

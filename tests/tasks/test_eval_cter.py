@@ -100,11 +100,11 @@ OWN = "DET\tthe\t/\nN\tdog\t狗/犬\nN\tcar\t车\nADJ\tred\t红\norder\tADJ\tN\n
 
 
 def test_own_compounds_of_any_number_of_lines(cognition, tmp_path):
-    """Seven lines have one compound and thirteen the other, in no order."""
+    """Ten lines have one compound, not one after the other, and five each the other two."""
     without_compounds(cognition, tmp_path)
     (tmp_path / "cter").mkdir()
     (tmp_path / "cter/lexicon").write_text(OWN)
-    of_lines = ["red car" if i % 3 == 1 else "the dog" for i in range(20)]
+    of_lines = [("the dog", "red car", "the dog", "the car")[i // 5] for i in range(20)]
     (tmp_path / "cter/valid.compound").write_text("".join(f"{one}\n" for one in of_lines))
     task = make_task(tmp_path)
     task.load_dataset("valid")
@@ -121,8 +121,8 @@ def test_own_compounds_of_any_number_of_lines(cognition, tmp_path):
     with metrics.aggregate(new_root=True) as total:
         eval_cter.reduce(outputs)
     values = total.get_smoothed_values()
-    assert values["cter_instance"] == pytest.approx(100 * 7 / 20)
-    assert values["cter_aggregate"] == 50
+    assert values["cter_instance"] == pytest.approx(50)
+    assert values["cter_aggregate"] == pytest.approx(200 / 3)
 
 
 def test_two_subsets_of_other_sizes():
@@ -208,5 +208,8 @@ def test_a_subset_without_compounds_is_named(cognition, tmp_path, caplog):
     (tmp_path / "cter").mkdir()
     (tmp_path / "cter/lexicon").write_text(LEXICON)
     (tmp_path / "cter/valid.compound").write_text("the dog\n" * 15)
-    with pytest.raises(ValueError, match=r"valid\.compound: 15 compounds for 20 sentences"):
+    with pytest.raises(ValueError, match=r"valid\.compound and subset valid: .* 15 compounds"):
+        task.load_dataset("valid")
+    (tmp_path / "cter/valid.compound").write_text("near the car\n" * 20)
+    with pytest.raises(ValueError, match="line 1: the compound 'near the car' is not in"):
         task.load_dataset("valid")
