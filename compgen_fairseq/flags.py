@@ -15,7 +15,13 @@ from compgen import ranges
 
 logger = logging.getLogger(__name__)
 
-GENERATION = {field.name: field.type for field in fields(GenerationConfig)}
+#: what validation's search reads of fairseq-generate's options
+SEARCH = set(
+    "beam max_len_a max_len_b min_len match_source_len unnormalized lenpen unkpen temperature "
+    "no_repeat_ngram_size sampling sampling_topk sampling_topp diverse_beam_groups "
+    "diverse_beam_strength diversity_rate".split()
+)
+GENERATION = {one.name: one.type for one in fields(GenerationConfig) if one.name in SEARCH}
 
 #: the flag without which validation has no such score
 SCORED_BY = {
@@ -42,6 +48,7 @@ def check(args: Namespace) -> None:
     _stages(args)
     _best_checkpoint(args)
     _precision(args)
+    _unused(args)
     _adam_betas(args)
     for name in ("eval_exact_match_args", "eval_cter_args", "eval_bleu_args"):
         if (text := getattr(args, name, None)) is not None:
@@ -66,7 +73,9 @@ def generation_options(flag: str, text: str) -> dict[str, Any]:
         raise ValueError(f"{flag} must be a JSON object, not {text[:80]!r}")
     for name, value in options.items():
         if name not in GENERATION:
-            raise ValueError(f"{flag}: {name!r} is no option of generation; beam, for example, is")
+            raise ValueError(f"{flag}: {name!r} is no option of the search; beam, for example, is")
+        if GENERATION[name] is bool and type(value) is not bool:
+            raise ValueError(f"{flag}: {name} must be true or false, not {value!r}")
         if GENERATION[name] in (int, float) and type(value) not in (int, float):
             raise ValueError(f"{flag}: {name} must be a number, not {value!r}")
     try:
@@ -82,7 +91,8 @@ def _folders(args: Namespace) -> None:
         there = next(place for place in (path, *path.parents) if place.exists())
         if not there.is_dir():
             raise ValueError(f"--save-dir {folder}: {there} is no folder")
-    for name in ("restore_file", "finetune_from_model", "continue_once"):
+    begun = folder and Path(folder, "checkpoint_last.pt").is_file()  # the others count no more
+    for name in ("restore_file", *(() if begun else ("finetune_from_model", "continue_once"))):
         file = getattr(args, name, None) or "checkpoint_last.pt"
         if file != "checkpoint_last.pt" and "//" not in file and not Path(file).is_file():
             raise ValueError(f"--{name.replace('_', '-')} {file} is not there")
@@ -174,7 +184,18 @@ def _precision(args: Namespace) -> None:
         return
     flat = not (args.memory_efficient_fp16 or args.fp16_no_flatten_grads)
     if flat and not torch.cuda.is_available():
-        raise ValueError("--fp16 needs a GPU; say --bf16, or --fp16-no-flatten-grads, too")
+        raise ValueError("--fp16 needs a GPU; say --bf16")
+
+
+def _unused(args: Namespace) -> None:
+    """Without equation 6 nothing reads the last layer's mixed states."""
+    unread = getattr(args, "ablation", None) in ("sufficiency", "semantics-composition")
+    many = unread and getattr(args, "distributed_world_size", 1) > 1
+    if many and args.ddp_backend != "legacy_ddp":
+        raise ValueError(
+            f"--ablation {args.ablation} leaves parameters without gradients, on several "
+            "processes: add --ddp-backend legacy_ddp"
+        )
 
 
 def _adam_betas(args: Namespace) -> None:

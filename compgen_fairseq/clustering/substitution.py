@@ -8,9 +8,9 @@ twice" and "run twice" one word's translation, between "walk twice" and "walk th
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Sequence
 from itertools import combinations, product
-from math import comb
 
 MOST_PAIRS = 2_000_000  # of words in common frames: half a minute and 1.5 GB; COGS has 114,106
+MOST_FRAMES = 5_000_000  # a few GB
 
 Sentence = Sequence[int]
 Change = tuple[tuple[int, int], ...]
@@ -51,18 +51,21 @@ def substitution_classes(
         there is none or more than one.
 
     Raises:
-        ValueError: so many words have common frames that comparing them would take too long.
+        ValueError: so many words have common frames, or there are so many frames, that comparing
+            them would take too long, or too much memory.
     """
     frames: dict[tuple[int, ...], dict[int, list[Sentence]]] = defaultdict(dict)
+    compared = 0
     for source, target in sorted({(tuple(source), tuple(target)) for source, target in pairs}):
         for gap, word in enumerate(source):
-            frame = (*source[:gap], -1, *source[gap + 1 :])
-            frames[frame].setdefault(word, []).append(target)
-    if (n := sum(comb(len(words), 2) for words in frames.values())) > MOST_PAIRS:
-        raise ValueError(
-            f"the substitution test would compare {n:,} pairs of words, more than {MOST_PAIRS:,}: "
-            "it is for small vocabularies, as of SCAN and COGS"
-        )
+            words = frames[(*source[:gap], -1, *source[gap + 1 :])]
+            compared += 0 if word in words else len(words)
+            words.setdefault(word, []).append(target)
+        if compared > MOST_PAIRS or len(frames) > MOST_FRAMES:
+            raise ValueError(
+                f"the substitution test would compare more than {MOST_PAIRS:,} pairs of words, or "
+                f"keep more than {MOST_FRAMES:,} frames: it is for small data, as SCAN and COGS"
+            )
     common: Counter[tuple[int, int]] = Counter()
     changes: dict[tuple[int, int], set[Change]] = {}
     for words in frames.values():

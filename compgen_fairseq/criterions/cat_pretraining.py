@@ -168,6 +168,8 @@ class CATPretrainingCriterion(FairseqCriterion):
     def _asked(self, model: Any) -> tuple[str, ...]:
         """The representations that the heads are to read."""
         if unwrapped(model).cfg.composition == "none":
+            if not self.weights["task_loss"]:
+                raise ValueError("--task-loss 0 leaves --composition none without a loss")
             return ("cont",)
         asked = REPRESENTATIONS if self.weights["sufficiency"] else ("cont",)
         return (*asked, "nuance") if self.weights["nuance"] else asked

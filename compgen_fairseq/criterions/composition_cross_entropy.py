@@ -11,7 +11,7 @@ from fairseq.criterions.label_smoothed_cross_entropy import (
 from compgen.ranges import AT_LEAST_0, RATE, ranges
 from compgen_fairseq.criterions import composition_terms as terms
 from compgen_fairseq.criterions.terms_cross_entropy import TermsCrossEntropyCriterion, WeightedTerm
-from compgen_fairseq.modules.composition_outputs import CompositionOutputs
+from compgen_fairseq.modules.cat_layer import CompositionOutputs
 from compgen_fairseq.options import option
 
 

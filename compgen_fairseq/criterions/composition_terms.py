@@ -9,7 +9,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from compgen_fairseq.modules.composition_outputs import CompositionLayer, CompositionOutputs
+from compgen_fairseq.modules.cat_layer import CompositionLayer, CompositionOutputs
 
 Term = tuple[Tensor, Tensor]
 

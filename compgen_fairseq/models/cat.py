@@ -22,8 +22,7 @@ from torch import Tensor
 from compgen.ranges import AT_LEAST_0, AT_LEAST_1, RATE, Range, ranges
 from compgen_fairseq.models.cat_transformer import REPRESENTATIONS
 from compgen_fairseq.models.known_dictionary import know_dictionaries
-from compgen_fairseq.modules.cat_layer import CATLayer
-from compgen_fairseq.modules.composition_outputs import CompositionOutputs
+from compgen_fairseq.modules.cat_layer import CATLayer, CompositionOutputs
 from compgen_fairseq.options import option, register_preset, take
 
 logger = logging.getLogger(__name__)

@@ -24,8 +24,7 @@ from torch import Tensor
 
 from compgen.ranges import Range, ranges
 from compgen_fairseq.models.known_dictionary import know_dictionaries
-from compgen_fairseq.modules.cat_layer import CATLayer
-from compgen_fairseq.modules.composition_outputs import CompositionOutputs
+from compgen_fairseq.modules.cat_layer import CATLayer, CompositionOutputs
 from compgen_fairseq.options import option, register_preset, take
 
 REPRESENTATIONS = ("cont", "comp", "mix")

@@ -72,7 +72,7 @@ class SQTransformerConfig(FairseqDataclass):
     posterior: ChoiceEnum(SIMILARITIES) = option(  # type: ignore[valid-type]
         "distance",
         "similarity of embeddings and codes in q(z|x): distance, as in the published runs, or "
-        "cosine, as in the paper's appendix A.4",
+        "cosine, as in the paper's appendix A.4 (not scaled: nearly even with many codes)",
     )
     code_classes: ChoiceEnum(  # type: ignore[valid-type]
         ["learned", "brown", "substitution"]

@@ -1,12 +1,31 @@
 """One layer of the compositionality-aware Transformer (CAT)."""
 
+from dataclasses import dataclass
+
 from fairseq.models.transformer import TransformerConfig
 from fairseq.modules.transformer_layer import TransformerEncoderLayerBase
 from torch import Tensor
 
-from compgen_fairseq.modules.composition_outputs import CompositionLayer
 from compgen_fairseq.modules.primitive_composition import PrimitiveComposition
 from compgen_fairseq.modules.representation_enhancement import RepresentationEnhancement
+
+
+@dataclass
+class CompositionLayer:
+    """The three representations of one layer. B sentences, T positions, D width, K codes."""
+
+    cont: Tensor  # (B, T, D): contextual, the plain Transformer layer's output
+    comp: Tensor  # (B, T, D): compositional, a weighted sum of codes
+    mix: Tensor  # (B, T, D): both, enhanced; the next layer's input
+    attention: Tensor  # (B, T, K): the weights of the codes, not negative, many of them 0
+
+
+@dataclass
+class CompositionOutputs:
+    """Every layer of an encoder, first to last, and which positions are words."""
+
+    layers: list[CompositionLayer]
+    keep: Tensor  # (B, T) bool: non-pad positions
 
 
 class CATLayer(TransformerEncoderLayerBase):

@@ -110,25 +110,21 @@ class PrototypeTable(nn.Module):
     ) -> None:
         loaded: dict[str, Any] = {name: state_dict.get(prefix + name) for name in self.state_dict()}
         if all(value is not None for value in loaded.values()):
-            if reason := self._refuse(**loaded):
-                args[-1].append(reason)  # the loader's list of errors
+            wide, errors = loaded["vectors"].size(-1), args[-1]  # the loader's list
+            if int(loaded["fingerprint"]) != int(self.fingerprint):
+                errors.append(
+                    "the prototypes belong to a dictionary with other types, or in another order, "
+                    "than this one: use the dictionary that the model was trained with"
+                )
+                return
+            if wide != self.vectors.size(-1):
+                errors.append(f"the prototypes are {wide} wide, the model {self.vectors.size(-1)}")
                 return
             for name in ("vectors", "counts"):
                 own = getattr(self, name)
                 if not isinstance(own, nn.Parameter):
                     setattr(self, name, own.new_empty(loaded[name].shape))
         super()._load_from_state_dict(state_dict, prefix, *args, **kwargs)
-
-    def _refuse(self, vectors: Tensor, fingerprint: Tensor, **_: Tensor) -> str | None:
-        """What speaks against loading these prototypes."""
-        if int(fingerprint) != int(self.fingerprint):
-            return (
-                "the prototypes belong to a dictionary with other types, or in another order, than "
-                "this one: use the dictionary that the model was trained with"
-            )
-        if vectors.size(-1) != self.vectors.size(-1):
-            return f"the prototypes are {vectors.size(-1)} wide, the model {self.vectors.size(-1)}"
-        return None
 
 
 class PrototypeAttention(nn.Module):

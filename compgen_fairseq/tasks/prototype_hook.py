@@ -127,6 +127,15 @@ def begin_epoch(task: Any, epoch: int, model: Any) -> None:
                 if epoch == 1:
                     _announce(cfg, settings_of(cfg, config), tables)
                 _foresee(cfg.prototype_stage1_epochs, epoch, task.updates, task.training_options)
+            elif epoch == 1:
+                logger.warning(
+                    "prototypes: without --prototype-stage1-epochs this stays a plain Transformer"
+                )
+    elif epoch <= (cfg.prototype_stage1_epochs or 0):
+        raise ValueError(
+            "the model has its prototypes already, and no stage 1: leave out "
+            "--prototype-stage1-epochs, or fine-tune a checkpoint of stage 1"
+        )
     for side, table in tables.items():
         if table.filled and table.vectors.size(1) != config.prototypes_per_token:
             raise ValueError(
@@ -137,7 +146,16 @@ def begin_epoch(task: Any, epoch: int, model: Any) -> None:
 
 
 def settings_of(cfg: Any, config: Any) -> Settings:
-    """How the task's, or a command's, and the model's options say to extract."""
+    """How the task's, or a command's, and the model's options say to extract.
+
+    Raises:
+        ValueError: so few states cannot give so many prototypes.
+    """
+    if 0 < (cfg.prototype_sample_size or 0) < config.prototypes_per_token:
+        raise ValueError(
+            f"--prototype-sample-size {cfg.prototype_sample_size} is below "
+            f"--prototypes-per-token {config.prototypes_per_token}"
+        )
     return Settings(
         k=config.prototypes_per_token,
         min_count=config.prototype_min_count,

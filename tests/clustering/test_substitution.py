@@ -5,6 +5,7 @@ import random
 import pytest
 
 from compgen.data import scan
+from compgen_fairseq.clustering import substitution
 from compgen_fairseq.clustering.substitution import change, substitution_classes
 
 
@@ -106,10 +107,14 @@ def test_scans_own_categories_are_found(split):
     assert classes(*examples, target=True) == {"I_JUMP I_LOOK I_RUN I_WALK", turns}
 
 
-def test_what_would_take_too_long_is_refused():
+def test_what_would_take_too_long_is_refused(monkeypatch):
     words = range(2001)  # each by itself, so that all of them have a common frame
-    with pytest.raises(ValueError, match="would compare 2,001,000 pairs of words"):
-        substitution_classes((([word], [word]) for word in words), len(words), len(words))
+    monkeypatch.setattr(substitution, "MOST_PAIRS", 2001 * 1000)
+    substitution_classes((([word], [word]) for word in words), len(words), len(words))
+    for name, most in (("MOST_PAIRS", 2001 * 1000 - 1), ("MOST_FRAMES", 0)):
+        monkeypatch.setattr(substitution, name, most)
+        with pytest.raises(ValueError, match=f"{most:,}.* it is for small data"):
+            substitution_classes((([word], [word]) for word in words), len(words), len(words))
 
 
 def test_camps_that_fail_the_test_are_kept_apart_at_once():

@@ -248,6 +248,11 @@ def test_every_parameter_gets_a_gradient():
     assert untrained(model) == set()
 
 
+def test_a_plain_model_without_a_loss_is_refused():
+    with pytest.raises(ValueError, match="--task-loss 0 leaves --composition none without a loss"):
+        run(make_model(TASK, composition="none"), task_loss=0.0)
+
+
 def test_another_task_is_refused():
     task = make_task()
     del task.word_sememes

@@ -6,7 +6,7 @@ import pytest
 import torch
 
 from compgen_fairseq.criterions import composition_terms as terms
-from compgen_fairseq.modules.composition_outputs import CompositionLayer, CompositionOutputs
+from compgen_fairseq.modules.cat_layer import CompositionLayer, CompositionOutputs
 
 KEEP = torch.tensor([[True, True], [True, False]])
 

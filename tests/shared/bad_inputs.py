@@ -146,6 +146,8 @@ COMBINATIONS = {
     '--eval-exact-match-args {"beam":0}': ("--eval-exact-match-args", "beam"),
     '--eval-exact-match-args {"beam":"4"}': ("--eval-exact-match-args", "beam"),
     '--eval-exact-match-args {"lenpen":NaN}': ("--eval-exact-match-args", "lenpen"),
+    '--eval-exact-match-args {"score_reference":true}': ("score_reference", "no option of"),
+    '--eval-exact-match-args {"sampling":"false"}': ("sampling must be true or false",),
     "--eval-exact-match-args 4": ("--eval-exact-match-args", "JSON"),
     "--eval-exact-match-args {": ("--eval-exact-match-args", "JSON"),
     f"--eval-exact-match-args {'[' * 5000}": ("--eval-exact-match-args", "JSON"),
@@ -291,6 +293,14 @@ def _of_flags(command: str, flags: dict[str, str]) -> Iterator[Case]:
 
 
 OTHERS = [
+    case(f"{GENERATE} --path @sq.pt --retain-dropout", "--retain-dropout"),
+    case(
+        "fairseq-train @data --user-dir @plugin --cpu --task cat_pretraining --arch cat_tiny "
+        "--criterion cat_pretraining --ablation sufficiency --optimizer adam --batch-size 2 "
+        "--distributed-world-size 2 --save-dir @out",
+        "--ablation sufficiency",
+        "add --ddp-backend legacy_ddp",
+    ),
     case("compgen-score @logs/whole --metric cogs", "--cases"),
     case("compgen-score @logs/whole --metric none", "--metric"),
     case("compgen-score @logs/whole --reference @none", "@none"),

@@ -102,9 +102,11 @@ def test_a_stage_1_that_outlasts_the_training_is_told(extractions, caplog):
         assert told is None or told[1] in found[0][1]
 
 
-def test_stage_1_without_an_end(extractions):
+def test_stage_1_without_an_end(extractions, caplog):
     model = Model()
+    begin_epoch(task(), 1, model)
     begin_epoch(task(), 99, model)
+    assert caplog.text.count("this stays a plain Transformer") == 1
     assert not model.table.filled and model.trained is False and not extractions
 
 
@@ -129,6 +131,11 @@ def test_other_models_are_left_alone():
         ("two-pass", {"prototype_table": "/none.pt"}, "/none.pt is no file: name a checkpoint"),
         ("one-pass", {"prototype_table": "x.pt"}, "--prototype-table is for --prototypes two-pass"),
         ("one-pass", {"prototype_restart": True}, "needs --prototype-stage1-epochs"),
+        (
+            "one-pass",
+            {"prototype_stage1_epochs": 1, "prototype_sample_size": 1},
+            "--prototype-sample-size 1 is below --prototypes-per-token 2",
+        ),
     ],
 )
 def test_options_that_do_not_go_together(variant, options, reason):
@@ -141,6 +148,8 @@ def test_another_number_of_prototypes_than_the_checkpoint_has(extractions):
     model.table.fill(torch.tensor([5]), torch.ones(1, 2, DIM), torch.tensor([2]))
     with pytest.raises(ValueError, match=r"has 2 prototypes per token .* must be that, not 3"):
         begin_epoch(task(prototype_stage1_epochs=1), 2, model)
+    with pytest.raises(ValueError, match="has its prototypes already, and no stage 1"):
+        begin_epoch(task(prototype_stage1_epochs=1), 1, model)
 
 
 @pytest.mark.parametrize(
