@@ -64,18 +64,6 @@ SUITES = {
         "--dropout 0.3 --share-decoder-input-output-embed",
     ),
 }
-# measure, models, reference, bound on the ratios, from below
-TARGETS = {
-    "sq": (
-        ("training", "sal", "transformer", 0.40),
-        ("training", "srl", "transformer", 0.36),
-        ("training", "plain", "transformer", 0.9),
-        ("generating", "srl", "plain", 0.98),
-        ("generating", "sal", "plain", 0.6),
-        ("generating", "plain", "transformer", 0.7),
-    ),
-    "cat": (("training", "cat", "transformer", 0.62),),
-}
 MEASURES = ("training", "generating", "memory")
 
 
@@ -134,9 +122,9 @@ def train_config(args: argparse.Namespace, arch: str, flags: Sequence[str]) -> A
 
     parser = options.get_training_parser()
     parser.error = refuse  # type: ignore[method-assign, assignment]
-    fixed = [args.data, "--arch", arch, "--task", args.task, "--max-tokens", str(args.max_tokens)]
-    fixed += "--criterion structural_cross_entropy --optimizer adam --lr 1e-4".split()
-    fixed += "--distributed-world-size 1 --seed 1 --no-save".split()
+    fixed = [args.data, "--arch", arch, "--max-tokens", str(args.max_tokens)]
+    fixed += "--task compgen_translation --criterion structural_cross_entropy".split()
+    fixed += "--optimizer adam --lr 1e-4 --distributed-world-size 1 --seed 1 --no-save".split()
     fixed += ["--cpu"] * args.cpu + ["--fp16"] * args.fp16 + ["--bf16"] * args.bf16
     return convert_namespace_to_omegaconf(options.parse_args_and_arch(parser, [*fixed, *flags]))
 
@@ -257,18 +245,6 @@ def markdown(rows: Iterable[dict[str, Any]], baseline: str) -> str:
     return "\n".join(lines)
 
 
-def targets(contenders: Sequence[Contender], suite: str) -> str:
-    """The suite's wanted ratios beside the measured ones, as a Markdown table."""
-    by_label = {c.label: c for c in contenders}
-    lines = ["| ratio | wanted | measured | met |", "| --- | ---: | ---: | --- |"]
-    for name, models, other, bound in TARGETS[suite]:
-        for one in models.split():
-            value = ratio(name, by_label[one], by_label[other])
-            met = "yes" if value >= bound else "no"
-            lines.append(f"| {name}: {one} / {other} | >= {bound} | {value:.2f} | {met} |")
-    return "\n".join(lines)
-
-
 def parser() -> argparse.ArgumentParser:
     """The command line."""
     p = argparse.ArgumentParser(description=(__doc__ or "").split("\n")[0])
@@ -278,7 +254,6 @@ def parser() -> argparse.ArgumentParser:
     add("--arch", action="append", default=[], metavar="[LABEL=]NAME[: FLAGS]", help=text)
     add("--suite", choices=sorted(SUITES), help="a ready-made comparison, before any --arch")
     add("--baseline", metavar="LABEL", help="what ratios refer to (default: the first model)")
-    add("--task", default="compgen_translation", help="fairseq task (default: %(default)s)")
     for flag, default, text in (
         ("--max-tokens", 4096, "of a training batch"),
         ("--sentences", 64, "of a generation batch"),
@@ -344,8 +319,7 @@ def run(args: argparse.Namespace) -> None:
         f"{args.max_tokens} tokens (training) and of {args.sentences} sentences with hypotheses "
         f"of {length + 1} tokens, beam {args.beam} (generating)"
     )
-    wanted = [targets(contenders, args.suite)] if args.suite else []
-    print("\n\n".join([setting, markdown(rows, baseline), *wanted]))
+    print(f"{setting}\n\n{markdown(rows, baseline)}")
     if args.json:
         args.json.write_text(json.dumps({"setting": setting, "models": rows}, indent=1) + "\n")
 

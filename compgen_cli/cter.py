@@ -3,7 +3,6 @@
 import argparse
 import json
 import os
-import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -213,7 +212,3 @@ def _tsv(
             faults = dict.fromkeys(fault for faults in found for fault in faults)
             row.append("; ".join(explain(line, fault) for fault in faults))
         yield "\t".join(cell.replace("\t", " ") for cell in row) + "\n"
-
-
-if __name__ == "__main__":
-    sys.exit(main())

@@ -2,7 +2,6 @@
 
 import contextlib
 import shutil
-import sys
 import tempfile
 from importlib import metadata
 from pathlib import Path
@@ -48,7 +47,3 @@ def main(argv: list[str] | None = None) -> int:
             Path(work, name).rename(folder / name)
     print(f"{folder}: {' and '.join(FOLDERS)}")
     return 0
-
-
-if __name__ == "__main__":
-    sys.exit(main())

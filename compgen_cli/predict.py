@@ -6,7 +6,6 @@ by Pearson's and Spearman's correlation, all in percent.
 
 import json
 import logging
-import sys
 from typing import Any
 
 from compgen.errors import command
@@ -53,7 +52,3 @@ def main(argv: list[str] | None = None) -> int:
     write_files((args.out, rows), (args.json_out, f"{json.dumps(scored)}\n"))
     print(json.dumps(scored) if args.json else "\n".join(_lines(scored)))
     return 0
-
-
-if __name__ == "__main__":
-    sys.exit(main())

@@ -138,7 +138,3 @@ def main(argv: list[str] | None = None) -> int:
     logging.getLogger("fairseq").setLevel(logging.WARNING)
     args.run(args)
     return 0
-
-
-if __name__ == "__main__":
-    sys.exit(main())

@@ -2,7 +2,6 @@
 
 import json
 import logging
-import sys
 
 from compgen.errors import command
 from compgen.ranges import AT_LEAST_1
@@ -48,7 +47,3 @@ def main(argv: list[str] | None = None) -> int:
             mark = "*" if code["annotated"] else " "
             print(f"  {mark} {code['weight']:8.4f} {code['used']:6.1%}  {code['code']}")
     return 0
-
-
-if __name__ == "__main__":
-    sys.exit(main())

@@ -2,7 +2,6 @@
 
 import json
 import logging
-import sys
 
 from compgen.errors import command
 from compgen.output import write_files
@@ -37,7 +36,3 @@ def main(argv: list[str] | None = None) -> int:
         shown = "undefined" if value is None else f"{value:.2f}"
         print(f"{name}\t{shown}\t({measured['total']} pairs of {args.subset})")
     return 0
-
-
-if __name__ == "__main__":
-    sys.exit(main())

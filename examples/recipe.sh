@@ -22,15 +22,12 @@ installed "$root"
 data="$1" save="$2"
 shift 2
 more=("$@")
-if [[ ! -e $data/PREPARED.json ]]; then
-    echo "$0: $data has no PREPARED.json: it is not a prepared folder; see prepare/README.md" >&2
-    exit 2
-fi
+[[ -e $data/PREPARED.json ]] ||
+    refuse "$data has no PREPARED.json: it is not a prepared folder; see prepare/README.md"
 # sums FOLDER: the checksums of its data; the rest of PREPARED.json may differ: with what they were made
 sums() { sed -n '/"sha256": {/,$p' "$1/PREPARED.json"; }
 if [[ -e $save/PREPARED.json && $(sums "$data") != "$(sums "$save")" ]]; then
-    echo "$0: $save was trained on other data than $data; name another folder" >&2
-    exit 2
+    refuse "$save was trained on other data than $data; name another folder"
 fi
 whole 0 SEED
 whole 1 UPDATES STAGE1_EPOCHS EPOCHS BATCH BEAM
@@ -42,13 +39,7 @@ device=(--cpu)
 if python -c 'import sys, torch; sys.exit(not torch.cuda.is_available())'; then device=(); fi
 export SEED="${SEED:-1}"
 
-case "${SIZE:=tiny}" in
-    tiny | paper) ;;
-    *)
-        echo "$0: SIZE=$SIZE is neither tiny nor paper" >&2
-        exit 2
-        ;;
-esac
+[[ ${SIZE:=tiny} == @(tiny|paper) ]] || refuse "SIZE=$SIZE is neither tiny nor paper"
 
 # train_sq ARCH FLAG...: trains SQ-Transformer, its baseline or an ablation, as METHOD says: the
 # rows of the paper's Table 4 (Table 1's are sq and plain).
@@ -71,10 +62,9 @@ train_sq() {
         srl-substitution) method=(--attention srl --code-classes substitution) ;;
         sal-meanings) method=(--attention sal --code-classes substitution --class-meanings own) ;;
         *)
-            echo "$0: METHOD=$METHOD is none of sq, sal, srl, plain, none, sal-vq, srl-vq," \
+            refuse "METHOD=$METHOD is none of sq, sal, srl, plain, none, sal-vq, srl-vq," \
                 "sal-tokens, srl-tokens, sal-brown, srl-brown, sal-substitution, srl-substitution," \
-                "sal-meanings, $TRANSFORMERS${OTHER_METHODS:+, $OTHER_METHODS}" >&2
-            exit 2
+                "sal-meanings, $TRANSFORMERS${OTHER_METHODS:+, $OTHER_METHODS}"
             ;;
     esac
     train --arch "$arch" --optimizer adam --adam-betas '(0.9,0.98)' --clip-norm 0 \
@@ -131,7 +121,7 @@ train_transformer() {
 # train_recurrent FLAG...: trains what METHOD names, Syntactic Attention, one of its variants or the
 # recurrent net with the usual attention, on 200,000 pairs unless UPDATES says otherwise.
 train_recurrent() {
-    local method schedule
+    local method=(--arch syntactic_attention_scan) schedule
     if [[ $SIZE == paper ]]; then # one pair at a time, at a constant rate
         : "${UPDATES:=200000}"
         schedule=(
@@ -149,15 +139,11 @@ train_recurrent() {
         )
     fi
     case "$METHOD" in
-        syntactic) method=(--arch syntactic_attention_scan) ;;
-        syntactic-sequential) method=(--arch syntactic_attention_scan --sequential-semantics) ;;
-        syntactic-action) method=(--arch syntactic_attention_scan --syntax-action) ;;
-        syntactic-mlp) method=(--arch syntactic_attention_scan --semantic-mlp) ;;
+        syntactic-sequential) method+=(--sequential-semantics) ;;
+        syntactic-action) method+=(--syntax-action) ;;
+        syntactic-mlp) method+=(--semantic-mlp) ;;
         syntactic-classes | syntactic-meanings) # beyond the paper
-            method=(
-                --arch syntactic_attention_scan
-                --syntactic-classes substitution --marker-meanings own
-            )
+            method+=(--syntactic-classes substitution --marker-meanings own)
             if [[ $METHOD == syntactic-meanings ]]; then
                 method+=(--class-meanings own --scaled-attention --train-batches mixed)
             fi
@@ -179,16 +165,12 @@ train_recurrent() {
 train() {
     local run="METHOD=${METHOD:-sq} SEED=$SEED SIZE=$SIZE"
     if [[ -e $save/checkpoint_last.pt && -e $save/METHOD ]] && [[ $(<"$save/METHOD") != "$run" ]]; then
-        echo "$0: $save holds a training with $(<"$save/METHOD"), not $run; name another folder" >&2
-        exit 2
+        refuse "$save holds a training with $(<"$save/METHOD"), not $run; name another folder"
     fi
     mkdir -p "$save"
     if command -v flock >/dev/null; then # until the last process of this training has ended
         exec 9>"$save/training.lock"
-        if ! flock -n 9; then
-            echo "$0: $save is being trained already" >&2
-            exit 2
-        fi
+        flock -n 9 || refuse "$save is being trained already"
     fi
     [[ -e $save/checkpoint_last.pt ]] || rm -f "$save/train.log" # it begins anew, and so do its curves
     cp "$data/PREPARED.json" "$save/PREPARED.json.partial"

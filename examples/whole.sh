@@ -7,6 +7,12 @@ usage() {
     exit 2
 }
 
+# refuse WORD...: ends with a sentence about what the user got wrong.
+refuse() {
+    echo "$0: $*" >&2
+    exit 2
+}
+
 # installed ROOT: refuses to begin where fairseq-train is not on PATH; an installation of ROOT's
 # Makefile is in ROOT/.venv.
 installed() {
@@ -25,8 +31,7 @@ whole() {
     for name in "$@"; do
         value="${!name:-$least}"
         if [[ ! $value =~ ^(0|[1-9][0-9]{0,8})$ ]] || ((value < least)); then
-            echo "$0: $name=${value@Q} is no whole number from $least to 999999999" >&2
-            exit 2
+            refuse "$name=${value@Q} is no whole number from $least to 999999999"
         fi
     done
 }

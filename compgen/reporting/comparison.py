@@ -5,6 +5,7 @@ sentences of this kind? *Over seeds*: would models trained with other seeds diff
 sentences? A small p-value of the one says nothing about the other.
 """
 
+import functools
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
@@ -101,14 +102,7 @@ def compare(report: Report, baseline: str | None = None) -> Comparisons:
         )
     plain = next((row.label for row in report.rows if is_plain(row)), labels[0])
     first = report.rows[labels.index(baseline or plain)]
-    known: dict[tuple[str, ScoreName], Outcomes] = {}
-
-    def read(run: Run, score: ScoreName) -> Outcomes:
-        key = (str(run.path), score)
-        if key not in known:
-            known[key] = outcomes(run, score)
-        return known[key]
-
+    read = functools.cache(outcomes)
     return Comparisons(
         first.label,
         tuple(
@@ -143,12 +137,7 @@ def _compare(first: Row, row: Row, score: ScoreName, read: Read) -> Comparison:
 
 
 def over_seeds(a: list[float], b: list[float]) -> float:
-    """The p-value of the permutation test of the difference of means, two-sided.
-
-    Args:
-        a: the scores of one row's runs, at least two.
-        b: those of the other row's.
-    """
+    """The two-sided p-value of the permutation test of two rows' means; two runs each at least."""
     import numpy as np
     from scipy import stats
 

@@ -45,7 +45,7 @@ class Curve:
 
 def curves(report: Report) -> list[Curve]:
     """The learning curves of a report: validation first, and there what training lacks first."""
-    logs = [[read_points(run.path / "train.log") for run in row.runs] for row in report.rows]
+    logs = [[points_of(read_log(run.path)) for run in row.runs] for row in report.rows]
     names = {name for row in logs for run in row for name in run}
     in_training = {metric for stage, metric in names if stage == TRAINING}
 
@@ -59,14 +59,10 @@ def curves(report: Report) -> list[Curve]:
     ]
 
 
-def read_log(log: Path) -> str:
-    """A log of fairseq-train; nothing of a training that kept none."""
+def read_log(folder: Path) -> str:
+    """A run's log of fairseq-train; nothing of a training that kept none."""
+    log = folder / "train.log"
     return log.read_text(encoding="utf-8", errors="replace") if log.exists() else ""
-
-
-def read_points(log: Path) -> dict[tuple[str, str], Points]:
-    """What :func:`points_of` finds in a log."""
-    return points_of(read_log(log))
 
 
 def points_of(log: str) -> dict[tuple[str, str], Points]:

@@ -148,11 +148,7 @@ def report(runs: Sequence[Run], may_differ: frozenset[str] = frozenset()) -> Rep
 
 
 def report_of(folders: Iterable[str], allowed: str) -> Report:
-    """:func:`report` of the runs in some folders.
-
-    Args:
-        folders: of the runs, results, or folders of results.
-        allowed: the names of settings that may differ, with commas between them.
+    """:func:`report` of runs, results or folders of results; ``allowed``: names with commas.
 
     Raises:
         ValueError: if a run cannot be read, or as :func:`report`.

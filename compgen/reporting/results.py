@@ -54,7 +54,7 @@ def result(folder: Path | str, may_differ: frozenset[str] = frozenset()) -> dict
     last = sessions[-1]
     *before, settings = (settings_of(session["settings"]) for session in sessions)
     most = last["settings"]["optimization"]["max_update"]
-    log = read_log(run.path / "train.log")
+    log = read_log(run.path)
     if most and run.updates < most and not _ended(log):
         raise ValueError(f"{run.path} has done {run.updates} of {most} updates: it is not finished")
     best, of_last = ({n.name for n in run.scores if n.checkpoint == c} for c in CHECKPOINTS)

@@ -81,7 +81,7 @@ class Score(NamedTuple):
     options: Mapping[str, Any] = {}
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)  # hashed by identity
 class Run:
     """One run.
 

@@ -92,11 +92,6 @@ def count(
     A token is aligned to the one source token, the end of the sentence left out, that the mean of
     a layer's heads puts most weight on.
 
-    Args:
-        loaded: the model.
-        args: subset, layer and step.
-        words: the target types.
-
     Raises:
         ValueError: if there is no such layer, or no attention to the source.
     """

@@ -88,13 +88,7 @@ def run(args: argparse.Namespace) -> list[Path]:
 def choose(
     dictionary: Any, side: str, words: Sequence[str] | None = None, top: int | None = None
 ) -> np.ndarray:
-    """The types to show, the most frequent first, ``(n,)``.
-
-    Args:
-        dictionary: of the side.
-        side: for the message.
-        words: only these.
-        top: only so many.
+    """The types to show, of all or of ``words``, the most frequent first, ``(n,)``.
 
     Raises:
         ValueError: if the dictionary lacks a word.
@@ -138,25 +132,15 @@ def neighbours(points: np.ndarray, number: int) -> np.ndarray:
     """
     from sklearn.neighbors import NearestNeighbors
 
-    number = min(number, len(points) - 1)
-    if number < 1:
-        return np.empty((len(points), 0), dtype=np.int64)
-    found = NearestNeighbors(n_neighbors=number).fit(points)
+    found = NearestNeighbors(n_neighbors=min(number, len(points) - 1)).fit(points)
     return found.kneighbors(return_distance=False)
 
 
 def draw(
     projection: Projection, groups: np.ndarray, labels: Sequence[str], title: str, by: str
 ) -> Any:
-    """The picture.
-
-    Args:
-        projection: of ``n`` words, the most frequent first.
-        groups: of each word, ``(n,)``; each has a colour and a marker.
-        labels: of the first words.
-        title: what is shown.
-        by: what a group is called.
-    """
+    """The picture of ``n`` words, the most frequent first, the first of them labelled; ``groups``,
+    ``(n,)``, have a colour and a marker each, and ``by`` is what a group is called."""
     points, crowded = projection.points, len(projection.points) > CROWD
     there = np.unique(groups)
     columns = 1 + (len(there) - 1) // 24

@@ -16,7 +16,7 @@ def plane(figure: Any) -> Any:
     return axes
 
 
-def place_labels(axes: Any, points: np.ndarray, labels: Sequence[str], size: float = 7) -> int:
+def place_labels(axes: Any, points: np.ndarray, labels: Sequence[str], size: float = 7) -> None:
     """Write labels beside points so that no two overlap and few cover a point.
 
     Each label takes the first free one of eight places around its point, then of eight further
@@ -28,9 +28,6 @@ def place_labels(axes: Any, points: np.ndarray, labels: Sequence[str], size: flo
         points: ``(n, 2)``, in data coordinates.
         labels: of the first ``len(labels)`` points, the most important first.
         size: of the letters, in points.
-
-    Returns:
-        how many labels were left out.
     """
     from matplotlib.patheffects import withStroke
 
@@ -41,14 +38,12 @@ def place_labels(axes: Any, points: np.ndarray, labels: Sequence[str], size: flo
     radius = 3 * figure.dpi / 72
     taken = np.empty((0, 4))
     dots = np.concatenate([places - radius, places + radius], axis=1)
-    left_out = 0
     for place, label in zip(places, labels, strict=False):
         text = axes.annotate(label, (0, 0), fontsize=size, annotation_clip=False)
         extent = text.get_window_extent(renderer)
         text.remove()
         found = _free(place, (extent.width, extent.height), radius, taken, dots, frame)
         if found is None:
-            left_out += 1
             continue
         box, ring = found
         taken = np.concatenate([taken, [box]])
@@ -63,7 +58,6 @@ def place_labels(axes: Any, points: np.ndarray, labels: Sequence[str], size: flo
             verticalalignment="bottom",
             path_effects=outline,
         ).set_in_layout(False)
-    return left_out
 
 
 def _free(

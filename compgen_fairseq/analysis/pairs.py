@@ -114,23 +114,14 @@ def _pair_up(sentences: Sequence[int], targets: Sequence[Hashable | None]) -> li
 
 
 def write_pairs(path: Path, pairs: Sequence[Pair], text: Sequence[str]) -> Path:
-    """Write pairs with their source sentences, so that another model is measured on the same.
-
-    Args:
-        path: the file, tab-separated.
-        pairs: what is written.
-        text: the source of every sentence of the subset.
-    """
+    """Write pairs with their sources, which are in ``text``, that of the whole subset, so that
+    another model is measured on the same."""
     rows = [COLUMNS, *((p.a, p.b, int(p.targets), text[p.a], text[p.b]) for p in pairs)]
     return write_bytes(path, "".join("\t".join(map(str, row)) + "\n" for row in rows).encode())
 
 
 def read_pairs(path: str, text: Sequence[str]) -> list[Pair]:
     """Read what :func:`write_pairs` wrote.
-
-    Args:
-        path: the file.
-        text: the source of every sentence of the subset.
 
     Raises:
         ValueError: if it cannot be read or is about other sentences.

@@ -97,12 +97,8 @@ class PretrainingOutputs:
 class CATEncoder(TransformerEncoderBase):
     """fairseq's encoder with segment embeddings and, unless it is to be plain, CAT layers.
 
-    The second segment begins after the first ``</s>``, so tokens alone say where it is.
-
-    Args:
-        cfg: the options.
-        dictionary: the subwords.
-        sememes: the size of the last layer's codebook.
+    The second segment begins after the first ``</s>``, so tokens alone say where it is. The last
+    layer's codebook has one code for each of ``sememes``.
     """
 
     def __init__(self, cfg: CATConfig, dictionary: Dictionary, sememes: int):
@@ -195,7 +191,6 @@ class CATModel(BaseFairseqModel):
     def forward(
         self,
         src_tokens: Tensor,
-        src_lengths: Tensor | None = None,
         features_only: bool = False,
         masked_tokens: Tensor | None = None,
         classification_head_name: str | None = None,
@@ -208,7 +203,6 @@ class CATModel(BaseFairseqModel):
 
         Args:
             src_tokens: ``(B, T)``: ``<s> a </s> b </s>`` or ``<s> a </s>``, padded on the right.
-            src_lengths: not needed.
             features_only: return states instead of logits.
             masked_tokens: where words are to be predicted, ``(B, T)``, bool; None: everywhere.
             classification_head_name: return this head's logits.
@@ -268,23 +262,18 @@ class CATModel(BaseFairseqModel):
         fits = decompose.scores(means)
         return decompose.weights(fits), fits if scores else None
 
-    def _head(self, classes: int, inner_dim: int | None = None) -> RobertaClassificationHead:
+    def _head(self, classes: int) -> RobertaClassificationHead:
         dim = self.cfg.encoder_embed_dim
-        return RobertaClassificationHead(
-            dim, inner_dim or dim, classes, "tanh", self.cfg.pooler_dropout
-        )
+        return RobertaClassificationHead(dim, dim, classes, "tanh", self.cfg.pooler_dropout)
 
-    def register_classification_head(
-        self, name: str, num_classes: int = 2, inner_dim: int | None = None, **_: Any
-    ) -> None:
+    def register_classification_head(self, name: str, num_classes: int = 2, **_: Any) -> None:
         """Add a head, dropout - dense - tanh - dropout - linear, that reads [CLS].
 
         Args:
             name: what ``classification_head_name`` calls it.
             num_classes: the number of its outputs.
-            inner_dim: the width between; None: the model's.
         """
-        self.classification_heads[name] = self._head(num_classes, inner_dim)
+        self.classification_heads[name] = self._head(num_classes)
 
     def train(self, mode: bool = True) -> "CATModel":
         """A frozen backbone gives the same states in training and evaluation: no dropout."""

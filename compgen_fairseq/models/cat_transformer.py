@@ -49,12 +49,6 @@ class CompositionConfig(FairseqDataclass):
 class CATEncoder(TransformerEncoderBase):
     """fairseq's encoder with CAT layers.
 
-    Args:
-        cfg: fairseq's configuration of the Transformer.
-        dictionary: the source dictionary.
-        embed_tokens: its embeddings.
-        composition: CAT's own options.
-
     Raises:
         ValueError: on fairseq's options that can't go with CAT layers.
     """
@@ -85,16 +79,12 @@ class CATEncoder(TransformerEncoderBase):
         return CATLayer(cfg, own.codes, own.detach_query)
 
     def forward(
-        self,
-        src_tokens: Tensor,
-        src_lengths: Tensor | None = None,
-        return_all_hiddens: bool = False,
-        token_embeddings: Tensor | None = None,
+        self, src_tokens: Tensor, src_lengths: Any = None, return_all_hiddens: bool = False
     ) -> dict[str, Any]:
         """As fairseq's, for ``(batch, src_len)`` tokens; ``composition`` holds every layer's
         representations as :class:`CompositionOutputs`."""
         # fairseq collects what a layer returns beside its states, if asked for all hidden states
-        out = super().forward(src_tokens, src_lengths, True, token_embeddings)
+        out = super().forward(src_tokens, return_all_hiddens=True)
         layers, out["fc_results"] = out["fc_results"], []
         if not return_all_hiddens:
             out["encoder_states"] = []
@@ -130,30 +120,12 @@ class CATTransformerModel(TransformerModel):
         return CATEncoder(cfg, src_dict, embed_tokens, take(CompositionConfig, cfg))
 
     def forward(
-        self,
-        src_tokens: Tensor,
-        src_lengths: Tensor,
-        prev_output_tokens: Tensor,
-        return_all_hiddens: bool = True,
-        **options: Any,
+        self, src_tokens: Tensor, src_lengths: Tensor, prev_output_tokens: Tensor, **options: Any
     ) -> tuple[Tensor, dict[str, Any]]:
-        """As fairseq's; the dictionary has the encoder's ``composition`` too.
-
-        Args:
-            src_tokens: ``(batch, src_len)``.
-            src_lengths: ``(batch,)``.
-            prev_output_tokens: ``(batch, tgt_len)``.
-            return_all_hiddens: also return the states of every layer.
-            options: of fairseq's decoder.
-        """
-        encoder_out = self.encoder(src_tokens, src_lengths, return_all_hiddens)
-        logits, extra = self.decoder(
-            prev_output_tokens,
-            encoder_out=encoder_out,
-            src_lengths=src_lengths,
-            return_all_hiddens=return_all_hiddens,
-            **options,
-        )
+        """As fairseq's, for ``(batch, src_len)`` and ``(batch, tgt_len)`` tokens; the dictionary
+        has the encoder's ``composition`` too."""
+        encoder_out = self.encoder(src_tokens, src_lengths)
+        logits, extra = self.decoder(prev_output_tokens, encoder_out=encoder_out, **options)
         return logits, {**extra, "composition": encoder_out["composition"]}
 
 

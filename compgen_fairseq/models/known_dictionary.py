@@ -21,9 +21,6 @@ class KnownDictionary(nn.Module):
 
     With another dictionary of the same size every embedding would stand for another word. A
     checkpoint without a fingerprint, such as a plain Transformer's, is loaded as it is.
-
-    Args:
-        dictionary: that of the model that is built.
     """
 
     fingerprint: Tensor

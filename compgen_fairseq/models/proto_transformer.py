@@ -114,17 +114,14 @@ def checkpointed(layer: nn.Module, cfg: TransformerConfig) -> nn.Module:
 
 def hand_out(stack: Any, tokens: Tensor) -> None:
     """Give the layers of a stack the prototypes of ``(batch, len)`` tokens, if there are any."""
-    selection = None if stack.prototypes is None else stack.prototypes.select(tokens)
+    table = getattr(stack, "prototypes", None)
+    selection = None if table is None else table.select(tokens)
     for layer in stack.layers.children():  # the iterator of a list with LayerDrop skips some
         layer.prototypes = selection
 
 
 class ProtoTransformerEncoder(TransformerEncoderBase):
     """fairseq's encoder, whose layers get the prototypes of its tokens if it has a table."""
-
-    def __init__(self, *args: Any, **kwargs: Any):
-        super().__init__(*args, **kwargs)
-        self.prototypes: PrototypeTable | None = None
 
     def build_encoder_layer(self, cfg: TransformerConfig) -> nn.Module:
         layer = PrototypeEncoderLayer(cfg, return_fc=self.return_fc)
@@ -138,10 +135,6 @@ class ProtoTransformerEncoder(TransformerEncoderBase):
 
 class ProtoTransformerDecoder(TransformerDecoderBase):
     """fairseq's decoder, whose layers get the prototypes of its input if it has a table."""
-
-    def __init__(self, *args: Any, **kwargs: Any):
-        super().__init__(*args, **kwargs)
-        self.prototypes: PrototypeTable | None = None
 
     def build_decoder_layer(
         self, cfg: TransformerConfig, no_encoder_attn: bool = False

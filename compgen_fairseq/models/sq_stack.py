@@ -19,14 +19,7 @@ EMA_DECAY = 0.999
 
 
 class StreamStack(nn.Module):
-    """What encoder and decoder share: embeddings, codes, layers, and the prior over codes.
-
-    Args:
-        cfg: the resolved configuration.
-        embedding: the side's word embeddings.
-        dictionary: the side's dictionary.
-        decoder: which side this is.
-    """
+    """Embeddings, codes, layers and the prior over codes of one side; ``cfg`` is resolved."""
 
     def __init__(
         self, cfg: SQTransformerConfig, embedding: nn.Embedding, dictionary, decoder: bool

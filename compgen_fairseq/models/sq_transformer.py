@@ -40,18 +40,11 @@ class SQEncoder(FairseqEncoder):
         self.stack = StreamStack(cfg, embedding, dictionary, decoder=False)
         self.longest = cfg.max_source_positions
 
-    def forward(
-        self,
-        src_tokens: Tensor,
-        src_lengths: Tensor | None = None,
-        structural: bool = False,
-        **_: Any,
-    ) -> dict[str, Any]:
+    def forward(self, src_tokens: Tensor, structural: bool = False, **_: Any) -> dict[str, Any]:
         """Encode.
 
         Args:
             src_tokens: ``(batch, src_len)``, padded on either side.
-            src_lengths: not needed.
             structural: also return the tensors of the structural loss terms.
 
         Returns:
@@ -150,7 +143,6 @@ class SQDecoder(FairseqIncrementalDecoder):
         encoder_out: dict[str, Any] | None = None,
         incremental_state: dict[str, Any] | None = None,
         structural: bool = False,
-        features_only: bool = False,
         **_: Any,
     ) -> tuple[Tensor, dict[str, Any]]:
         """Decode.
@@ -161,7 +153,6 @@ class SQDecoder(FairseqIncrementalDecoder):
             encoder_out: what :meth:`SQEncoder.forward` returned.
             incremental_state: fairseq's dictionary of cached states.
             structural: also return the tensors of the structural loss terms.
-            features_only: return features instead of logits.
 
         Returns:
             logits ``(batch, len, vocabulary)`` and a dictionary with ``attn`` (a list with the last
@@ -212,23 +203,12 @@ class SQDecoder(FairseqIncrementalDecoder):
                 stack.predict_codes(side, context, causal, keep, following, memory[-1], memory_mask)
         attention = None if weights is None else weights.mean(dim=1)
         extra = {"attn": [attention], "structural": side}
-        features = streams[-1]
-        if features_only:
-            return features, extra
-        logits = self.output(features)
+        logits = self.output(streams[-1])
         if self.meanings is not None:
             words, tokens = encoder_out["words"], encoder_out["tokens"]
             weight, states = self.output.weight, streams[0]
             logits = self.meanings(logits, weight, states, memory[0], memory_mask, words, tokens)
         return logits, extra
-
-    def extract_features(self, prev_output_tokens: Tensor, **kwargs: Any):
-        """The last layer's word stream ``(batch, len, dim)`` and the same dictionary."""
-        return self.forward(prev_output_tokens, features_only=True, **kwargs)
-
-    def output_layer(self, features: Tensor) -> Tensor:
-        """``(..., dim)`` -> ``(..., vocabulary)``, without ``--class-meanings own``."""
-        return self.output(features)
 
     def reorder_incremental_state(
         self, incremental_state: dict[str, Any], new_order: Tensor
@@ -312,7 +292,7 @@ class SQTransformerModel(FairseqEncoderDecoderModel):
                 "this criterion trains none of the structural terms of sq_transformer (codes, MMI, "
                 "SRL): use --criterion structural_cross_entropy to train them"
             )
-        encoder_out = self.encoder(src_tokens, src_lengths=src_lengths, structural=structural)
+        encoder_out = self.encoder(src_tokens, structural=structural)
         logits, extra = self.decoder(
             prev_output_tokens, encoder_out=encoder_out, structural=structural, **kwargs
         )

@@ -137,14 +137,11 @@ class SyntacticAttentionEncoder(FairseqEncoder):
             cfg.encoder_embed_dim, cfg.encoder_hidden_size, cfg.encoder_layers
         )
 
-    def forward(
-        self, src_tokens: Tensor, src_lengths: Tensor | None = None, **_: Any
-    ) -> dict[str, Tensor]:
+    def forward(self, src_tokens: Tensor, **_: Any) -> dict[str, Tensor]:
         """Encode.
 
         Args:
             src_tokens: ``(batch, src_len)``, padded on either side.
-            src_lengths: not needed.
 
         Returns:
             of the framed sentences, ``len = src_len + 1``: ``meanings`` ``(batch, len,

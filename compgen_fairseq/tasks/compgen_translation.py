@@ -158,6 +158,7 @@ class CompgenTranslationTask(prototype_hook.PrototypeStages, TranslationTask):
                 "made of: leave it out"
             )
         super().begin_epoch(epoch, model)
+        prototype_hook.begin_epoch(self, epoch, model)
         if self.cfg.eval_cter and not any(
             isinstance(dataset, eval_cter.CompoundDataset) for dataset in self.datasets.values()
         ):

@@ -48,11 +48,6 @@ class CompoundDataset(BaseWrapperDataset):
 def counts(sample: dict[str, Any], hypotheses: Sequence[str], rules: Rules) -> Tensor:
     """For each compound of the corpus, the lines in this batch and how many of them are wrong.
 
-    Args:
-        sample: a batch of a :class:`CompoundDataset`.
-        hypotheses: its translations.
-        rules: how they are judged.
-
     Returns:
         shape ``(2, compounds)``; 16 bits each, because workers send these to each other.
     """

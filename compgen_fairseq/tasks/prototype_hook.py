@@ -67,11 +67,6 @@ class PrototypeStages:
         """What starts the optimizer anew, if it is to."""
         return Restart() if self.cfg.prototype_restart else None
 
-    def begin_epoch(self, epoch: int, model: Any) -> None:
-        """Fill the tables of a Proto-Transformer when its stage 1 is over."""
-        super().begin_epoch(epoch, model)  # type: ignore[misc]
-        begin_epoch(self, epoch, model)
-
     def optimizer_step(self, optimizer: Any, model: Any, update_num: int) -> None:
         if self.restart is not None:
             scheduler = self.training_options.lr_scheduler
@@ -90,11 +85,6 @@ def begin_epoch(task: Any, epoch: int, model: Any) -> None:
 
     The tables are part of the model, so a run that resumes from a checkpoint of stage 2 has them;
     one that was killed before such a checkpoint was written makes the same ones again.
-
-    Args:
-        task: the task, with the options of :class:`PrototypeTaskConfig` and of the training.
-        epoch: the epoch that begins, from 1.
-        model: the model that is trained, of any kind.
 
     Raises:
         ValueError: on options that can't go together, or a table that doesn't fit.
@@ -243,14 +233,7 @@ class Restart:
 
 
 def fill_tables(task: Any, model: Any, subset: str, settings: Settings) -> None:
-    """Fill a model's tables with prototypes of its own states over a subset of the task's data.
-
-    Args:
-        task: a translation task that has loaded the subset.
-        model: a ``proto_transformer``.
-        subset: name of the subset.
-        settings: how to extract.
-    """
+    """Fill a model's tables with prototypes of its states over a loaded subset of the data."""
     tables, dataset = model.tables(), task.dataset(subset)
     positions = utils.resolve_max_positions(task.max_positions(), model.max_positions())
     for side, found in extract(model, dataset, list(tables), settings, positions).items():

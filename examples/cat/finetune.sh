@@ -9,37 +9,22 @@ set -euo pipefail
 # shellcheck source=../recipe.sh
 source "$(dirname "${BASH_SOURCE[0]}")/../recipe.sh"
 
-if [[ ! -e ${PRETRAINED:-} ]]; then
-    echo "$0: PRETRAINED=${PRETRAINED:-} is no file; name a checkpoint of examples/cat/train.sh" >&2
-    exit 2
-fi
+[[ -e ${PRETRAINED:-} ]] ||
+    refuse "PRETRAINED=${PRETRAINED:-} is no file; name a checkpoint of examples/cat/train.sh"
 case "${BACKBONE:=frozen}" in
     frozen) frozen=(--freeze-backbone) lr=1e-3 ;;         # the paper's section 5.1
     trained) frozen=(--ddp-backend legacy_ddp) lr=5e-5 ;; # its appendix C.3; BERT's heads are unused
-    *)
-        echo "$0: BACKBONE=$BACKBONE is neither frozen nor trained" >&2
-        exit 2
-        ;;
+    *) refuse "BACKBONE=$BACKBONE is neither frozen nor trained" ;;
 esac
-case "${REPRESENTATION:=mix}" in
-    cont | comp | mix) ;;
-    *)
-        echo "$0: REPRESENTATION=$REPRESENTATION is none of cont, comp, mix" >&2
-        exit 2
-        ;;
-esac
+[[ ${REPRESENTATION:=mix} == @(cont|comp|mix) ]] ||
+    refuse "REPRESENTATION=$REPRESENTATION is none of cont, comp, mix"
 
 METHOD="$REPRESENTATION-$BACKBONE of $(cksum <"$PRETRAINED")"
 lr="${LR:-$lr}"
-if [[ ! $lr =~ ^[0-9]+(\.[0-9]+)?(e-?[0-9]+)?$ ]]; then # fairseq evaluates it
-    echo "$0: LR=${lr@Q} is no number" >&2
-    exit 2
-fi
+[[ $lr =~ ^[0-9]+(\.[0-9]+)?(e-?[0-9]+)?$ ]] || # fairseq evaluates it
+    refuse "LR=${lr@Q} is no number"
 pairs="$(python "$root/examples/sentences.py" "$data" train)"
-if [[ $pairs == 0 ]]; then
-    echo "$0: $data has nothing to train on" >&2
-    exit 2
-fi
+[[ $pairs != 0 ]] || refuse "$data has nothing to train on"
 sizes="$(PYTHONPATH="$root" python "$root/examples/cat/sizes.py" "$PRETRAINED")"
 mapfile -t sizes <<<"$sizes"
 : "${BATCH:=32}" "${EPOCHS:=4}"

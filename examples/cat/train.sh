@@ -21,9 +21,8 @@ case "${METHOD:=cat}" in
         METHOD_FLAGS=(--ablation "${METHOD#no-}" --ddp-backend legacy_ddp) best=ppl_cont
         ;;
     *)
-        echo "$0: METHOD=$METHOD is none of cat, plain, no-guided-decomposition," \
-            "no-semantics-composition, no-reconstruction, no-sufficiency, no-nuance" >&2
-        exit 2
+        refuse "METHOD=$METHOD is none of cat, plain, no-guided-decomposition," \
+            "no-semantics-composition, no-reconstruction, no-sufficiency, no-nuance"
         ;;
 esac
 

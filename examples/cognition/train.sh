@@ -51,20 +51,15 @@ case "${SELECT:=bleu}" in
     bleu) selection=("${bleu[@]}" --best-checkpoint-metric bleu --maximize-best-checkpoint-metric) ;;
     loss) selection=(--best-checkpoint-metric loss) ;;
     cter)
-        if [[ ! -e $data/cter/valid.compound ]]; then
-            echo "$0: SELECT=cter needs compounds in the validation set, but there is no" \
-                "$data/cter/valid.compound; prepare with --valid cg20" >&2
-            exit 2
-        fi
+        [[ -e $data/cter/valid.compound ]] ||
+            refuse "SELECT=cter needs compounds in the validation set, but there is no" \
+                "$data/cter/valid.compound; prepare with --valid cg20"
         selection=(
             "${bleu[@]}" --eval-cter --eval-cter-args "$beam"
             --best-checkpoint-metric cter_instance
         )
         ;;
-    *)
-        echo "$0: SELECT=$SELECT is none of bleu, loss, cter" >&2
-        exit 2
-        ;;
+    *) refuse "SELECT=$SELECT is none of bleu, loss, cter" ;;
 esac
 common=(
     --dropout 0.3 --label-smoothing 0.1 --weight-decay 0.0001 "${size[@]}" "${schedule[@]}"

@@ -31,8 +31,5 @@ case "${METHOD:=syntactic}" in
             --warmup-updates 500 --batch-size 32 --validate-interval 1000000 \
             --validate-interval-updates 1250 --save-interval-updates 1250 "${common[@]}"
         ;;
-    *)
-        echo "$0: METHOD=$METHOD is none of syntactic, syntactic-classes, lstm, transformer" >&2
-        exit 2
-        ;;
+    *) refuse "METHOD=$METHOD is none of syntactic, syntactic-classes, lstm, transformer" ;;
 esac

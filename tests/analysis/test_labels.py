@@ -23,9 +23,9 @@ def test_no_two_labels_overlap_and_what_has_no_place_is_left_out():
     points = np.random.default_rng(1).normal(size=(120, 2)) ** 3
     labels = [f"label{i}" for i in range(120)]
     axes = scatter(points)
-    left_out = place_labels(axes, points, labels)
+    place_labels(axes, points, labels)
     placed = [text.get_text() for text in axes.texts]
-    assert 0 < left_out == 120 - len(placed) < 100
+    assert 0 < 120 - len(placed) < 100
     assert placed[:3] == labels[:3]  # the first find a place
     frame, drawn = axes.get_window_extent(), boxes(axes)
     shrunk = [box.padded(-1) for box in drawn]  # letters are set on whole pixels
@@ -38,7 +38,8 @@ def test_no_two_labels_overlap_and_what_has_no_place_is_left_out():
 def test_a_label_stands_beside_its_point():
     points = np.array([[0.0, 0.0], [1.0, 1.0], [1.0, 0.0]])
     axes = scatter(points)
-    assert place_labels(axes, points, ["a", "b"]) == 0
+    place_labels(axes, points, ["a", "b"])
+    assert len(axes.texts) == 2
     for point, box, text in zip(points, boxes(axes), axes.texts, strict=False):
         x, y = axes.transData.transform(point)
         middle = ((box.x0 + box.x1) / 2, (box.y0 + box.y1) / 2)

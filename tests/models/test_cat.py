@@ -47,7 +47,7 @@ def test_the_representation_feeds_features_and_heads():
     features = {}
     for name in ("cont", "comp", "mix"):
         model = make_model(TASK, representation=name)
-        model.register_classification_head("entail", num_classes=3, inner_dim=5)
+        model.register_classification_head("entail", num_classes=3)
         model.eval()
         features[name], extra = model(SOURCE, features_only=True)
         assert torch.equal(features[name], getattr(extra["composition"].layers[-1], name))

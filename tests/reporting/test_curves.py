@@ -4,7 +4,7 @@ import re
 
 import pytest
 
-from compgen.reporting.curves import curves, mean, read_points, thinned
+from compgen.reporting.curves import curves, mean, points_of, read_log, thinned
 from compgen.reporting.report import Report, Row
 from compgen.reporting.runs import Run
 
@@ -26,11 +26,11 @@ def log_of(lines, folder):
     path = folder / "train.log"
     text = "".join(f"{TIME}{line}\n" for line in lines)
     path.write_bytes(text.encode() + b"Traceback \xe4\xb8\n")  # cut within a character
-    return path
+    return folder
 
 
 def test_a_simple_log(tmp_path):
-    found = read_points(log_of(SIMPLE, tmp_path))
+    found = points_of(read_log(log_of(SIMPLE, tmp_path)))
     assert found.pop(("training", "nll_loss"))[::2] == ((100, 1e-05), (300, 0.125))
     assert found == {
         ("training", "loss"): ((100, 0.7), (200, -0.5), (300, 0.25)),
@@ -46,35 +46,35 @@ def test_a_json_log(tmp_path):
         'train | {"epoch": 1, "train_loss": "0.1", "train_num_updates": "250"}',
         'valid | {"epoch": 1, "valid_loss": "1.5", "valid_num_updates": "250"}',
     ]
-    assert read_points(log_of(lines, tmp_path)) == {
+    assert points_of(read_log(log_of(lines, tmp_path))) == {
         ("training", "loss"): ((100, 0.7),),
         ("valid", "loss"): ((250, 1.5),),
     }
 
 
 def test_a_short_training_has_the_values_of_its_epochs(tmp_path):
-    found = read_points(log_of([SIMPLE[3]], tmp_path))
+    found = points_of(read_log(log_of([SIMPLE[3]], tmp_path)))
     assert found == {("training", "loss"): ((250, 0.1),), ("training", "nll_loss"): ((250, 0.2),)}
 
 
 def test_what_a_resumed_training_logs_again_counts(tmp_path):
     again = "train_inner | epoch 001:    200 / 250 loss=9, num_updates=200"
-    found = read_points(log_of([*SIMPLE, again], tmp_path))
+    found = points_of(read_log(log_of([*SIMPLE, again], tmp_path)))
     assert found["training", "loss"] == ((100, 0.7), (200, 9.0), (300, 0.25))
 
 
 def test_a_million_updates(tmp_path):
     line = SIMPLE[1].replace("num_updates=100", "num_updates=1e+06")
-    found = read_points(log_of([line], tmp_path))
+    found = points_of(read_log(log_of([line], tmp_path)))
     assert found["training", "loss"] == ((1_000_000, 0.7),)
 
 
 def test_a_training_without_a_log_has_no_points(tmp_path):
-    assert read_points(tmp_path / "train.log") == {}
+    assert points_of(read_log(tmp_path)) == {}
 
 
 def test_a_log_of_fairseq_train(tiny_model):
-    found = read_points(tiny_model / "train.log")
+    found = points_of(read_log(tiny_model))
     assert {stage for stage, _ in found} == {"training", "valid"}
     log = (tiny_model / "train.log").read_text()
     printed = re.findall(r"\| exact_match ([\d.]+) .*?num_updates (\d+)", log)
