@@ -55,7 +55,7 @@ quickstart: setup
 	@PATH="$(abspath $(BIN)):$$PATH" bash examples/scan/quickstart.sh
 
 test: setup-dev
-	@PATH="$(abspath $(BIN)):$$PATH" $(BIN)/python -m pytest -n 2 --dist loadfile $(PYTEST_FLAGS)
+	@PATH="$(abspath $(BIN)):$$PATH" $(BIN)/python -m pytest -n 2 --dist loadfile --no-loadscope-reorder $(PYTEST_FLAGS)
 
 test-fast: PYTEST_FLAGS = -m 'not slow'
 test-fast: test

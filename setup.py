@@ -49,7 +49,6 @@ setup(
         "tensorboard": ["tensorboard>=2.21.0"],
         "gpu": ["faiss-gpu-cu12>=1.14.1"],  # after "pip uninstall faiss-cpu"; not tried yet
         "dev": [
-            "tensorboard>=2.21.0",
             "pytest>=9.2.0",
             "pytest-timeout>=2.4.0",
             "pytest-xdist>=3.8.0",

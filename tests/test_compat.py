@@ -147,18 +147,6 @@ def test_a_sentence_longer_than_max_tokens_is_an_error_and_not_lost():
         batches(37, max_tokens=5)
 
 
-def test_fairseqs_own_task_batches_every_sentence(tiny_data):
-    options = {"train_subset": "train", "dataset_impl": None, "required_seq_len_multiple": 1}
-    task = TranslationTask.setup_task(TranslationConfig(data=str(tiny_data), **options))
-    for part, n in (("train", 285), ("valid", 37), ("test", 37)):
-        task.load_dataset(part)
-        iterator = task.get_batch_iterator(
-            task.dataset(part), max_tokens=200, required_batch_size_multiple=8
-        )
-        ids = [i for sample in iterator.next_epoch_itr() for i in sample["id"].tolist()]
-        assert sorted(ids) == list(range(n))
-
-
 def test_what_is_left_out_is_counted_where_scores_look(capsys):
     """By the task of any command: ``fairseq-generate`` takes fairseq's own."""
     data = LanguagePairDataset([[4, 5, 2], [4, 2]], [3, 2], Dictionary())

@@ -14,7 +14,6 @@ from matplotlib.image import imread
 from scipy.stats import entropy
 from small_models import MODELS
 
-from compgen_cli import analyze
 from compgen_cli.analyze import main
 from compgen_fairseq.analysis import checkpoint
 from compgen_fairseq.analysis.codes import words_per_code
@@ -87,20 +86,6 @@ def test_embeddings_by_cluster(plain, draw, tiny_data):
     assert counts == [text.count(row["word"]) for row in rows] == sorted(counts, reverse=True)
     assert len(rows) == 5 and {row["cluster"] for row in rows} == {"0", "1", "2"}
     assert summary["embedding"] == "embed_tokens"
-    chosen = ["wif", "dax", "lug", "zup"]
-    rows, _ = draw("embeddings", plain, "--words", *chosen, out="words")
-    assert {row["word"] for row in rows} == set(chosen)
-
-
-def test_the_same_seed_gives_the_same_files(structural, with_prototypes, draw, tmp_path):
-    for kind, path, word in (
-        ("embeddings", structural, []),
-        ("prototypes", with_prototypes, ["lug"]),
-    ):
-        for name in ("a", "b"):
-            draw(kind, path, *word, "--seed", "5", out=f"{kind}-{name}")
-        for file in (tmp_path / f"{kind}-a").iterdir():
-            assert file.read_bytes() == (tmp_path / f"{kind}-b" / file.name).read_bytes(), file
 
 
 def test_the_codes_of_a_sentence(structural, tiny_data, plugin, run, capsys):
@@ -231,13 +216,3 @@ def test_what_cannot_be_done_is_one_sentence(structural, plain, tiny_data, tmp_p
         said = refusal("compgen-analyze codes", structural, data, flag, value)
         assert f"{flag} is for a figure: say --out FOLDER" in said
     assert not out.exists(), "something half-written is left"
-
-
-def test_a_kind_that_does_not_work_leaves_the_others_alone(plain, draw, monkeypatch, capsys):
-    monkeypatch.setattr(analyze, "KINDS", {"broken": "", **analyze.KINDS})
-    draw("embeddings", plain)
-    with pytest.raises(ModuleNotFoundError, match="broken"):
-        main(["broken"])
-    with pytest.raises(SystemExit) as end:
-        main(["embedings", plain])
-    assert end.value.code == 2 and "invalid choice: 'embedings'" in capsys.readouterr().err

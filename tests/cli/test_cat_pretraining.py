@@ -58,11 +58,6 @@ def run(flags: list[object], tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-def test_it_trains_under_autocast(flags: list[object], tmp_path: Path) -> None:
-    amp = ["--amp", "--user-dir", with_autocast(tmp_path), "--save-dir", tmp_path]
-    assert status("train", *flags, *amp, "--max-update", 2, "--disable-validation") == 0
-
-
 def test_every_term_is_logged_and_the_loss_falls(run: Path) -> None:
     log = (run / "log").read_text()
     names = {
@@ -139,11 +134,12 @@ def test_the_sememes_of_words(run: Path, data: Path, capsys: pytest.CaptureFixtu
     assert all(code["code"] in {f"code {number}" for number in range(8)} for code in codes)
 
 
-def test_codes_beyond_the_sememes_have_numbers(
+def test_it_trains_under_autocast_and_codes_beyond_the_sememes_have_numbers(
     flags: list[object], data: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    more = ["--sememe-codes", 1410, "--max-update", 1, "--disable-validation"]
-    assert status("train", *flags, *more, "--save-dir", tmp_path) == 0
+    more = ["--amp", "--user-dir", with_autocast(tmp_path), "--sememe-codes", 1410]
+    more += ["--max-update", 2, "--disable-validation", "--save-dir", tmp_path]
+    assert status("train", *flags, *more) == 0
     command = [str(tmp_path / "checkpoint_last.pt"), str(data), "the", "--subset", "train"]
     assert sememes.main([*command, "--top", "1410"]) == 0
     assert "  code 140" in capsys.readouterr().out

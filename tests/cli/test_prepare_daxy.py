@@ -5,7 +5,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from prepare_scripts import publish, read_back, refused, runner
+from prepare_scripts import publish, read_back, runner
 
 run = runner("daxy")
 
@@ -44,24 +44,6 @@ def test_folder_is_complete_and_read_by_fairseq(files: Path, tmp_path: Path) -> 
     )
     assert pairs["test"] == (files / "test.daxy").read_text().splitlines()
     assert pairs["test1"] == (files / "test").read_text().splitlines()
-
-
-def test_bad_input_is_one_sentence_and_leaves_nothing(files: Path, tmp_path: Path) -> None:
-    dest = tmp_path / "daxy"
-
-    def fails(message: str, *arguments: object) -> None:
-        assert refused(run(dest, *arguments), message)
-        assert [path.name for path in tmp_path.iterdir()] == ["files"]
-
-    ours = ("--from", files, "--checksums", files / "sums")
-    fails("train.daxy is not the publisher's file", "--from", files)
-    names = ("train.daxy", "test.daxy", "test")
-    lines = {name: (files / name).read_text() for name in names}
-    with (files / "test").open("a") as file:
-        file.write("no pair\n")
-    fails("test is not the publisher's file", *ours)
-    publish(files, {**lines, "test": lines["test"] + "no pair\n"})
-    fails("test, line 3 is not of the form 'IN: ... OUT: ...'", *ours)
 
 
 def test_the_publishers_files(public: Callable[[str], Path], tmp_path: Path) -> None:

@@ -31,10 +31,7 @@ extract.prototypes_of = lambda *args: os.kill(os.getpid(), signal.SIGKILL)
 
 
 def assert_same(state: dict, other: dict, names: list[str] | None = None) -> None:
-    if names is None:
-        assert state.keys() == other.keys()
-    names = list(state) if names is None else names
-    assert different({n: state[n] for n in names}, {n: other[n] for n in names}) == []
+    assert different(*({n: s[n] for n in names or s} for s in (state, other))) == []
 
 
 @pytest.fixture(scope="module")

@@ -37,9 +37,11 @@ def test_a_checkpoint_without_the_optimizer_gives_the_same_table_and_a_warning(
     assert torch.equal(*(load(path)["model"]["encoder.prototypes.vectors"] for path in files))
 
 
-def test_the_preset_says_how_many_prototypes(plain, tiny_data, tmp_path, capsys):
-    output = tmp_path / "table.pt"
-    flags = ["--cpu", "--prototype-min-count", "5", "-o", str(output), "--arch"]
+def test_the_preset_says_how_many_prototypes_and_force_replaces_a_file(
+    plain, tiny_data, tmp_path, capsys
+):
+    (output := tmp_path / "table.pt").write_text("old")
+    flags = ["--cpu", "--prototype-min-count", "5", "-o", str(output), "--force", "--arch"]
     assert main(["extract", plain, str(tiny_data), *flags, "transformer"]) == 1
     assert "--arch transformer is no preset of proto_transformer\n" in capsys.readouterr().err
     assert main(["extract", plain, str(tiny_data), *flags, "proto_transformer_wmt_en_de"]) == 0
@@ -70,13 +72,6 @@ def test_show(with_prototypes, tiny_data, capsys):
     assert main(["show", str(with_prototypes), str(tiny_data), "--json"]) == 0
     printed = json.loads(capsys.readouterr().out)
     assert [[str(value) for value in row.values()] for row in printed] == rows
-
-
-def test_a_file_is_replaced_by_force_alone(plain, tiny_data, tmp_path):
-    (old := tmp_path / "old.pt").write_text("old")
-    command = ["extract", plain, tiny_data, "-o", old, "--cpu", "--prototype-min-count", 5]
-    assert main([*map(str, command), "--force"]) == 0
-    assert len(load(old)["model"]["encoder.prototypes.counts"])
 
 
 def test_what_cannot_be_done_is_one_sentence(plain, tiny_data, with_prototypes, tmp_path):

@@ -44,11 +44,6 @@ def test_a_log_without_references(tiny_log, tmp_path):
     assert refusal("compgen-score", log) == said
 
 
-def test_chrf_has_no_tokenizer(tiny_log):
-    said = refusal("compgen-score", tiny_log, "--metric", "chrf", "--tokenize", "zh")
-    assert said.endswith("--tokenize is for BLEU only: chrF counts characters")
-
-
 def test_bleu_with_sacrebleus_signature(tiny_log, capsys):
     generation = generate_log.read(tiny_log)
     expected = corpus_bleu(generation.hypotheses, [generation.targets], force=True)

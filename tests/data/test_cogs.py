@@ -12,13 +12,6 @@ from compgen.data.preparation import hold_out
 LINE = "Zoe thought .\tthink . agent ( x _ 1 , Zoe )\tprim_to_subj_proper\n"
 
 
-def test_read(tmp_path: Path) -> None:
-    path = tmp_path / "gen.tsv"
-    path.write_text(LINE)
-    expected = ("Zoe thought .", "think . agent ( x _ 1 , Zoe )", "prim_to_subj_proper")
-    assert cogs.read(path) == [expected]
-
-
 @pytest.mark.parametrize("line", ["", "a\tb", "a\tb\tc\td"])
 def test_read_names_the_line(tmp_path: Path, line: str) -> None:
     path = tmp_path / "gen.tsv"

@@ -58,15 +58,6 @@ def test_wrong_files_are_named(
     assert [path for path in downloads.rglob("*") if path.is_file()] == []
 
 
-def test_unchecked_files_are_not_downloaded(
-    repository: tuple[Path, str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.delenv("COMPGEN_DATA", raising=False)
-    with pytest.raises(ValueError, match=r"data/a has no known checksum.*--from"):
-        collect("set", {"data/a": None}, repository[1], tmp_path / "downloads", None)
-    assert not (tmp_path / "downloads").exists()
-
-
 def test_official_files(public: Callable[[str], Path], tmp_path: Path) -> None:
     for name, module in (("cogs", cogs), ("cognition", cognition)):
         public(name)

@@ -9,7 +9,6 @@ from pathlib import Path
 import pytest
 from sentence_files import pack
 
-from compgen.data import corpora
 from compgen.data.corpora import CORPORA, Corpus
 from compgen.data.preparation import Preparation
 from compgen.data.translation import extract, gather, prepare
@@ -191,14 +190,3 @@ def test_multi30k(public: Callable[[str], Path], tmp_path: Path) -> None:
     listed = tmp_path / "sums"
     listed.write_text(f"{hashlib.sha256(changed.read_bytes()).hexdigest()}  {changed.name}\n")
     assert len(gather(corpus, options(folder=copy, checksums=listed), tmp_path)) == 6
-
-
-def test_every_file_of_a_recipe_is_paired() -> None:
-    for corpus in CORPORA.values():
-        source, target = corpus.languages
-        for part in (corpus.train, corpus.valid, corpus.test):
-            for one, other in part:
-                assert f".{source}" in one
-                assert f".{target}" in other
-        assert bool(corpus.valid) != bool(corpus.held_out)
-    assert len(corpora.MULTI30K_SHA256) == len(CORPORA["multi30k_en_de"].files)

@@ -3,6 +3,7 @@
 from pathlib import Path
 
 import options
+from in_process import call
 
 
 def test_the_page_is_fresh():
@@ -11,10 +12,10 @@ def test_the_page_is_fresh():
     )
 
 
-def test_help_lists_the_flags_of_what_the_command_names(run, plugin):
+def test_help_lists_the_flags_of_what_the_command_names(plugin):
     names = "--arch proto_transformer --task compgen_translation"
     criterion = "--criterion structural_cross_entropy"
-    out = run("fairseq_cli.train", *plugin, *names.split(), *criterion.split(), "--help")
+    out = call("fairseq-train", [*plugin, *names.split(), *criterion.split(), "--help"]).out
     for flag in (
         "--prototype-table",
         "--eval-exact-match",

@@ -310,6 +310,7 @@ OTHERS = [
     case("compgen-score @logs/whole --json-out @folder", "@folder"),
     case("compgen-score @logs/whole --expected 5", "@logs/whole", "2 missing (ids 3, 4)"),
     case("compgen-score", "log"),
+    case("compgen-score @logs/whole --metric chrf --tokenize zh", "--tokenize is for BLEU only"),
     case("compgen-score @logs/whole --lowercase", "--lowercase: for BLEU and chrF only"),
     case("compgen-compare @logs/whole @logs/whole --test ar", "is for BLEU and chrF only"),
     case("compgen-compare @logs/whole @logs/whole --metric cter", "--compound"),

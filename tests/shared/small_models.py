@@ -6,6 +6,7 @@ SIZES = [
     *("--encoder-attention-heads", 2, "--decoder-attention-heads", 2),
 ]
 TRANSFORMER = ["--arch", "transformer", *SIZES, "--decoder-embed-dim", 16]
+PROTO = ["--arch", "proto_transformer", *SIZES, "--decoder-embed-dim", 16]
 PREDICTORS = ["--encoder-predictor-layers", 1, "--decoder-predictor-layers", 1]
 SQ = ["--arch", "sq_transformer_scan", *SIZES, "--criterion", "structural_cross_entropy"]
 MODELS = {
@@ -18,9 +19,6 @@ MODELS = {
         *("--arch", "cat_transformer_scan", *SIZES, "--decoder-embed-dim", 16, "--codes", 8),
         *("--criterion", "composition_cross_entropy"),
     ],
-    "proto": [
-        *("--arch", "proto_transformer", *SIZES, "--decoder-embed-dim", 16),
-        *("--prototype-stage1-epochs", 1),
-    ],
+    "proto": [*PROTO, "--prototype-stage1-epochs", 1],
     "syntactic": ["--arch", "syntactic_attention"],
 }

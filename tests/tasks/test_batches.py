@@ -60,19 +60,6 @@ def test_sentences_are_padded_to_buckets_of_lengths(tiny_data):
     assert len(lengths) == 2 and max(lengths) == max(dataset.src_sizes)
 
 
-def test_the_wrapper_hands_on_what_the_trainer_asks_for(tiny_data):
-    _, dataset = load(tiny_data, train_batches="mixed")
-    plain = dataset.dataset
-    indices = np.arange(len(plain))
-    kept, ignored = dataset.filter_indices_by_size(indices, (4, 4))
-    assert len(kept) == len(plain) - len(ignored) and max(map(dataset.size, kept)) == (4, 4)
-    np.testing.assert_array_equal(dataset.sizes, plain.sizes)
-    plain.buckets = [(8, 10)]
-    assert dataset.get_batch_shapes() == [(8, 10)]
-    for name in ("supports_prefetch", "supports_fetch_outside_dataloader"):
-        assert getattr(dataset, name) == getattr(plain, name)
-
-
 def test_processes_of_an_epochs_own_batches_end_with_it(tiny_data):
     """Each waits for the next epoch otherwise, which makes processes of its own."""
     task, dataset = load(tiny_data, train_batches="mixed")
