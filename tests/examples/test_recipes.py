@@ -226,7 +226,7 @@ def test_errors_are_sentences(tmp_path):
     (tmp_path / "checkpoint_last.pt").touch()
     assert "was not validated" in script("cogs/evaluate.sh", tmp_path, tmp_path, status=1)
     (tmp_path / "x").mkdir()
-    (tmp_path / "x" / "PREPARED.json").write_text("{other}")
+    (tmp_path / "x" / "PREPARED.json").write_text('{"sha256": {"a": "b"}}')
     for word in ("train", "evaluate"):
         assert "other data" in script(f"cogs/{word}.sh", tmp_path, tmp_path / "x", status=2)
 
@@ -240,9 +240,14 @@ def test_with_other_flags_or_data_it_is_decoded_again(tmp_path):
     for name in ("best", "last"):
         (save / f"checkpoint_{name}.pt").write_text(name)
     path = os.pathsep.join([str(program.parent), instant(), os.environ["PATH"]])
-    for beam, of, calls in (("2", "a", 4), ("2", "a", 4), ("3", "a", 8), ("3", "b", 12)):
-        record = {"pairs": {"test": 1, "test1": 1}, "sha256": {"dict.fr.txt": of}}
-        write_lines(data / "PREPARED.json", [json.dumps(record)])
+    for python, beam, of, calls in (
+        (1, "2", "a", 4),
+        (2, "2", "a", 4),
+        (2, "3", "a", 8),
+        (2, "3", "b", 12),
+    ):
+        record = {"versions": python, "pairs": {"test": 1, "test1": 1}, "sha256": {"dict": of}}
+        write_lines(data / "PREPARED.json", [json.dumps(record, indent=1)])
         script("daxy/evaluate.sh", data, save, "--lenpen", 1, BEAM=beam, PATH=path, SAVE=str(save))
         called = (save / "calls").read_text().splitlines()
         assert len(called) == calls and all(f"--beam {beam} " in line for line in called[-4:])
