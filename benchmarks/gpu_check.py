@@ -61,7 +61,7 @@ def speeds(out: Path, data: Path, rows: list[list[str]]) -> dict[str, Any]:
 
 def training(out: Path, data: Path, minutes: float, rows: list[list[str]]) -> dict[str, Any]:
     """SAL at the paper's size for some minutes, and its exact match on the test set."""
-    save = out / "sal"
+    save = out / "gpu-check-sal"
     shutil.rmtree(save, ignore_errors=True)  # or nothing would be left to train
     flags = ["--stop-time-hours", minutes / 60, "--fp16"]
     flags += ["--validate-interval-updates", 2000, "--save-interval-updates", 2000]

@@ -152,7 +152,7 @@ def measure(args: argparse.Namespace) -> dict[str, float]:
     model.train_prototype_attention(True)
     bench.measure([plain, proto], batches, args.rounds, bench.timer(cuda), cuda)
     for measured in batches:
-        figures[f"{measured}, stage 2 / plain"] = bench.ratio(measured, proto, plain)
+        figures[f"{measured}, stage 2 / transformer"] = bench.ratio(measured, proto, plain)
     return figures
 
 

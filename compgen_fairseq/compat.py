@@ -225,11 +225,11 @@ def read_flags(
     args = parsed[0] if isinstance(parsed, tuple) else parsed
     if hasattr(args, "tpu") and (fairseq_utils.xm is None or torch.cuda.is_available()):
         args.tpu = False
-    flags.check(args)
     several = getattr(args, "distributed_world_size", 1) > 1 and getattr(args, "cpu", False)
     told = getattr(args, "distributed_init_method", None) or "RANK" in os.environ  # of others
     if several and not told:
         args.distributed_world_size = 1
+    flags.check(args)
     return parsed
 
 

@@ -51,7 +51,8 @@ def check(args: Namespace) -> None:
     _unused(args)
     _adam_betas(args)
     for name in ("eval_exact_match_args", "eval_cter_args", "eval_bleu_args"):
-        if (text := getattr(args, name, None)) is not None:
+        own = name != "eval_bleu_args" or args.task in ("translation", "compgen_translation")
+        if own and (text := getattr(args, name, None)) is not None:
             generation_options(f"--{name.replace('_', '-')}", text)
 
 
@@ -191,7 +192,7 @@ def _unused(args: Namespace) -> None:
     """Without equation 6 nothing reads the last layer's mixed states."""
     unread = getattr(args, "ablation", None) in ("sufficiency", "semantics-composition")
     many = unread and getattr(args, "distributed_world_size", 1) > 1
-    if many and args.ddp_backend != "legacy_ddp":
+    if many and args.ddp_backend not in ("legacy_ddp", "no_c10d"):
         raise ValueError(
             f"--ablation {args.ablation} leaves parameters without gradients, on several "
             "processes: add --ddp-backend legacy_ddp"

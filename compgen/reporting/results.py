@@ -180,7 +180,7 @@ def _verdicts(run: Run) -> dict[str, dict[str, Any]]:
         except outcomes.AnotherScore:
             raise
         except outcomes.NoOutcomes:
-            if name.number == "instance":  # the data are not where they were
+            if name.number == "aggregate":  # the data are not where they were
                 raise
             continue
         if values and (per := parts(values)) is not None:

@@ -25,10 +25,10 @@ for the checkpoint that validation chose, mean ± standard deviation for the las
 method of no paper. CPU minutes are a run's, on machines that differ by a factor of 2.
 
 A setting is a line of [tables.txt](examples/tables.txt). 64-wide and 128-wide: Transformers of
-2 + 2 layers, small batches; -long, -short: more or fewer updates; -sorted: batches of one length,
-as in fairseq; -beta2: Adam's second beta is 0.999. 32-pairs: Syntactic Attention, its paper's size,
-32 pairs an update; -mixed: of any length; one-pair: as its authors train. paper…: the paper's size,
-on a GPU.
+2 + 2 layers, small batches; -long, -short: more or fewer updates; -warm: a longer warm-up; -sorted:
+batches of one length, as in fairseq; -beta2: Adam's second beta is 0.999. 32-pairs: Syntactic
+Attention, its paper's size, 32 pairs an update; -mixed: of any length; one-pair: as its authors
+train. paper…: the paper's size, on a GPU.
 """
 
 

@@ -15,7 +15,7 @@ from compgen.text import read_text
 PREPARED = "PREPARED.json"
 CHECKPOINTS = ("best", "last")
 DATA = "data"  # stands among the settings for the fingerprint of the data
-DECODING = "decoding"  # and this for the data and flags of fairseq-generate
+DECODING = "decoding"  # and this for the flags of fairseq-generate
 # The numbers of a score file that are scores; "score" is the metric's own.
 NUMBERS = {"cter": ("instance", "aggregate"), "cogs": ("score", "lexical", "structural", "macro")}
 LOWER_IS_BETTER = ("cter",)
@@ -169,13 +169,13 @@ def read_run(path: Path | str, may_differ: frozenset[str] = frozenset()) -> Run:
 
 
 def _decoding(path: Path) -> str:
-    """The data and flags that a recipe decoded with, the first line of its logs."""
+    """The flags that a recipe decoded with, of the first line of its logs."""
     found: dict[str, None] = {}
     for log in sorted(path.glob("*.*.log")):
         with log.open(encoding="utf-8", errors="replace") as file:
             first = file.readline(10_000).strip()
-        if first.startswith("data "):
-            found[first] = None
+        if first.startswith("data "):  # which DATA is about
+            found[first.partition(", flags ")[2]] = None
     return "; ".join(found)
 
 

@@ -122,13 +122,16 @@ class CompgenTranslationTask(prototype_hook.PrototypeStages, TranslationTask):
             logger.warning("no CTER on subset %s: there is no %s", split, path)
             return
         compounds = self.cter_rules.read_compounds(path)
-        dataset = self.datasets[split]
+        dataset, unk = self.datasets[split], self.src_dict.unk_string()
         sources = [self.src_dict.string(dataset[i]["source"]) for i in range(len(dataset))]
         try:
-            cter.align(sources, compounds, sources, lambda _: {})
+            found = eval_cter.CompoundDataset(dataset, compounds, self.cter_rules)
+            pairs = zip(sources, compounds, strict=True)  # an unknown piece may hide the compound
+            there = [source if unk in source else compound for source, compound in pairs]
+            cter.align(sources, there, sources, lambda _: {})
         except ValueError as error:
             raise ValueError(f"{path} and subset {split}: {error}") from None
-        self.datasets[split] = eval_cter.CompoundDataset(dataset, compounds, self.cter_rules)
+        self.datasets[split] = found
 
     def build_model(self, cfg: Any, from_checkpoint: bool = False) -> FairseqModel:
         model = super().build_model(cfg, from_checkpoint)

@@ -25,10 +25,15 @@ class CompoundDataset(BaseWrapperDataset):
         dataset: the parallel corpus to wrap.
         compounds: the compound of each sentence.
         rules: which of them are one, as CoGnition's of five consecutive sentences.
+
+    Raises:
+        ValueError: if there are not as many compounds as sentences.
     """
 
     def __init__(self, dataset: FairseqDataset, compounds: Sequence[str], rules: Rules) -> None:
         super().__init__(dataset)
+        if len(compounds) != len(dataset):
+            raise ValueError(f"{len(compounds)} compounds for {len(dataset)} sentences")
         self.compounds = compounds
         group_of = rules.group_of([Line("", compound, "", {}) for compound in compounds])
         numbers: dict[Hashable, int] = {}

@@ -122,10 +122,7 @@ def begin_epoch(task: Any, epoch: int, model: Any) -> None:
                     "prototypes: without --prototype-stage1-epochs this stays a plain Transformer"
                 )
     elif epoch <= (cfg.prototype_stage1_epochs or 0):
-        raise ValueError(
-            "the model has its prototypes already, and no stage 1: leave out "
-            "--prototype-stage1-epochs, or fine-tune a checkpoint of stage 1"
-        )
+        logger.warning("prototypes: the model has its prototypes already, and no stage 1")
     for side, table in tables.items():
         if table.filled and table.vectors.size(1) != config.prototypes_per_token:
             raise ValueError(

@@ -15,7 +15,7 @@ def test_reports_every_figure(tiny_data, tmp_path, capsys):
     prototypes.main([*command, *quick.split(), "--length", "3", "--cpu", "--json", str(output)])
     table = capsys.readouterr().out
     figures = json.loads(output.read_text())
-    assert {"extraction / epoch", "training, stage 2 / plain"} < set(figures)
+    assert {"extraction / epoch", "training, stage 2 / transformer"} < set(figures)
     assert all(f"| {name} |" in table for name in figures)
     assert all(value > 0 for value in figures.values()) and figures["types"] == 6
 

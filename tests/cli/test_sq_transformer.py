@@ -74,6 +74,17 @@ def test_interactive_and_from_pretrained_answer_like_generate(
             SQTransformerModel.from_pretrained(places[0], path.name, places[1])
 
 
+def test_validate_reports_what_training_did(trained, tiny_data, plugin, run):
+    folder, train_log = trained
+    log = run(
+        *("fairseq_cli.validate", tiny_data, *plugin, "--task", "compgen_translation"),
+        *("--path", folder / "checkpoint_last.pt", "--batch-size", 37, "--log-format", "json"),
+    )
+    for name in ("nll_loss", "commitment_source", "code_prediction_target"):  # of any batches
+        (value,) = re.findall(rf'"valid_{name}": "([\d.]+)"', log)
+        assert float(value) == pytest.approx(logged(train_log, f"valid_{name}")[-1], abs=2e-3)
+
+
 @pytest.fixture(scope="module")
 def averaged(tiny_data, plugin, tmp_path_factory, run):
     """The folder of a model of which averages are stored; its training was resumed."""

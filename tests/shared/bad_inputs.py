@@ -295,7 +295,7 @@ def _of_flags(command: str, flags: dict[str, str]) -> Iterator[Case]:
 OTHERS = [
     case(f"{GENERATE} --path @sq.pt --retain-dropout", "--retain-dropout"),
     case(
-        "fairseq-train @data --user-dir @plugin --cpu --task cat_pretraining --arch cat_tiny "
+        "fairseq-train @data --user-dir @plugin --task cat_pretraining --arch cat_tiny "
         "--criterion cat_pretraining --ablation sufficiency --optimizer adam --batch-size 2 "
         "--distributed-world-size 2 --save-dir @out",
         "--ablation sufficiency",

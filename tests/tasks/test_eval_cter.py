@@ -208,7 +208,7 @@ def test_a_subset_without_compounds_is_named(cognition, tmp_path, caplog):
     (tmp_path / "cter").mkdir()
     (tmp_path / "cter/lexicon").write_text(LEXICON)
     (tmp_path / "cter/valid.compound").write_text("the dog\n" * 15)
-    with pytest.raises(ValueError, match=r"valid\.compound and subset valid: .* 15 compounds"):
+    with pytest.raises(ValueError, match=r"valid\.compound and .*: 15 compounds for 20 sentences"):
         task.load_dataset("valid")
     (tmp_path / "cter/valid.compound").write_text("near the car\n" * 20)
     with pytest.raises(ValueError, match="line 1: the compound 'near the car' is not in"):

@@ -102,6 +102,15 @@ def test_a_stage_1_that_outlasts_the_training_is_told(extractions, caplog):
         assert told is None or told[1] in found[0][1]
 
 
+def test_a_model_with_prototypes_has_no_stage_1(extractions, caplog):
+    model = Model()
+    begin_epoch(task(prototype_stage1_epochs=0), 1, model)
+    for epoch in (2, 3):
+        begin_epoch(task(prototype_stage1_epochs=2), epoch, model)
+    assert len(extractions) == caplog.text.count("has its prototypes already") == 1
+    assert model.trained is True
+
+
 def test_stage_1_without_an_end(extractions, caplog):
     model = Model()
     begin_epoch(task(), 1, model)
@@ -148,8 +157,6 @@ def test_another_number_of_prototypes_than_the_checkpoint_has(extractions):
     model.table.fill(torch.tensor([5]), torch.ones(1, 2, DIM), torch.tensor([2]))
     with pytest.raises(ValueError, match=r"has 2 prototypes per token .* must be that, not 3"):
         begin_epoch(task(prototype_stage1_epochs=1), 2, model)
-    with pytest.raises(ValueError, match="has its prototypes already, and no stage 1"):
-        begin_epoch(task(prototype_stage1_epochs=1), 1, model)
 
 
 @pytest.mark.parametrize(
