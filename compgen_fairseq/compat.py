@@ -29,8 +29,10 @@ from fairseq.models import (  # noqa: E402
     ARCH_CONFIG_REGISTRY,
     ARCH_MODEL_NAME_REGISTRY,
     MODEL_DATACLASS_REGISTRY,
+    BaseFairseqModel,
 )
 from fairseq.models.ema.ema import EMA  # noqa: E402
+from fairseq.modules import FairseqDropout  # noqa: E402
 from fairseq.optim.amp_optimizer import AMPOptimizer  # noqa: E402
 from fairseq.trainer import Trainer  # noqa: E402
 from omegaconf import OmegaConf, open_dict  # noqa: E402
@@ -193,6 +195,16 @@ def average_what_is_tied_once(
         for name, value in model.state_dict().items()
     }
     step(ema, SimpleNamespace(state_dict=lambda: dict(named.values())), *args)
+
+
+@around(BaseFairseqModel, "prepare_for_inference_")
+def retain_what_is_there(prepare: Callable[..., None], model: torch.nn.Module, cfg: Any) -> None:
+    """Refuse ``--retain-dropout`` for a model without fairseq's dropout, where it does nothing."""
+    if cfg.generation.retain_dropout and not any(
+        isinstance(module, FairseqDropout) for module in model.modules()
+    ):
+        raise ValueError("--retain-dropout: this model's dropout ends with its training")
+    prepare(model, cfg)
 
 
 @around(command_line, "parse_args_and_arch")

@@ -145,11 +145,12 @@ def read_run(path: Path | str, may_differ: frozenset[str] = frozenset()) -> Run:
         )
     except (LookupError, TypeError, ValueError, AttributeError):
         raise ValueError(f"{file}: it is no record of a training") from None
-    others = {n: value for n, value in changed(before, last).items() if not named(n, may_differ)}
-    for option, value in others.items():
+    others = changed(before, last)
+    option = next((name for name in others if not named(name, may_differ)), None)
+    if option:
         raise ValueError(
-            f"{path} was resumed with another {short(option)} ({value}, then {last[option]}); if "
-            f"that is meant, say --allow-differences {short(option)}"
+            f"{path} was resumed with another {short(option)} ({others[option]}, then "
+            f"{last[option]}); if that is meant, say --allow-differences {short(option)}"
         )
     prepared = _prepared(path, data)
     return Run(

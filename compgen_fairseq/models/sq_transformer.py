@@ -24,7 +24,6 @@ from compgen_fairseq.models.sq_config import PRESETS, SQTransformerConfig
 from compgen_fairseq.models.sq_stack import StreamStack, next_positions
 from compgen_fairseq.modules.class_meanings import ClassMeanings
 from compgen_fairseq.modules.code_predictor import draw_positions
-from compgen_fairseq.modules.dropout import refuse_retained
 from compgen_fairseq.modules.masks import causal_mask, padding_mask
 from compgen_fairseq.modules.structural_outputs import SideOutputs, StructuralOutputs
 from compgen_fairseq.options import register_preset, take
@@ -300,10 +299,6 @@ class SQTransformerModel(FairseqEncoderDecoderModel):
         if side is not None:
             extra["structural"] = StructuralOutputs(encoder_out["side"], side)
         return logits, extra
-
-    def prepare_for_inference_(self, cfg: Any) -> None:
-        refuse_retained(cfg)
-        super().prepare_for_inference_(cfg)
 
     def missing_classes(self) -> tuple[str, tuple[int, int]] | None:
         """Which classes of source and target types, and how many, are still to be handed to

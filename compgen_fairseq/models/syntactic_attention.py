@@ -26,7 +26,7 @@ from torch import Tensor
 
 from compgen.ranges import AT_LEAST_1, ranges
 from compgen_fairseq.models.known_dictionary import know_dictionaries
-from compgen_fairseq.modules.dropout import apply_dropout, refuse_retained
+from compgen_fairseq.modules.dropout import apply_dropout
 from compgen_fairseq.modules.masks import padding_mask, same_words
 from compgen_fairseq.modules.syntactic_decoder import SyntacticDecoder
 from compgen_fairseq.modules.syntactic_encoder import BidirectionalLSTM, SyntacticEncoder, frame
@@ -343,10 +343,6 @@ class SyntacticAttentionModel(FairseqEncoderDecoderModel):
                 "the checkpoint is of an earlier Syntactic Attention, whose decoder writes other "
                 "words: train it again"
             )
-
-    def prepare_for_inference_(self, cfg: Any) -> None:
-        refuse_retained(cfg)
-        super().prepare_for_inference_(cfg)
 
     def missing_classes(self) -> tuple[str, None] | None:
         """Which classes, and how many (any number), are still to be handed to

@@ -1,7 +1,5 @@
 """Dropout with cheap random numbers on the CPU."""
 
-from typing import Any
-
 import torch
 import torch.nn.functional as F
 from torch import Tensor
@@ -27,13 +25,3 @@ def apply_dropout(x: Tensor, p: float, training: bool) -> Tensor:
     threshold = min(round(p * 65536), 65535) - 32768
     keep = draws.view(torch.int16)[: x.numel()].view(x.shape) >= threshold
     return x * keep.to(x.dtype).mul_(1 / (1 - p))
-
-
-def refuse_retained(cfg: Any) -> None:
-    """Refuse ``fairseq-generate --retain-dropout`` for a model with this dropout.
-
-    Raises:
-        ValueError: it was given.
-    """
-    if cfg.generation.retain_dropout:
-        raise ValueError("--retain-dropout: this model's dropout ends with its training")
