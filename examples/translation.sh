@@ -56,11 +56,17 @@ train_translation() {
 }
 
 # evaluate_translation LANGUAGE: test set, BLEU and chrF of the chosen and the last checkpoint, and
-# CTER where the data have compounds.
+# CTER where the data have compounds. LANGUAGE is the target's unless --target-lang says otherwise.
 evaluate_translation() {
-    local name log metric detokenize=(--detokenize none)
+    local name log metric target="$1" i detokenize=(--detokenize none)
+    for ((i = 0; i < ${#more[@]}; i++)); do
+        case "${more[i]}" in
+            --target-lang=*) target="${more[i]#*=}" ;;
+            --target-lang | -t) target="${more[i + 1]-}" ;;
+        esac
+    done
     if [[ $detok == moses ]]; then # the log's references lack unknown words
-        detokenize=(--detokenize moses --lang "$1" --reference "$data/raw/test.$1")
+        detokenize=(--detokenize moses --lang "$target" --reference "$data/raw/test.$target")
     fi
     for name in best last; do
         log="$save/test.$name.log"

@@ -88,13 +88,19 @@ def result(folder: Path | str, may_differ: frozenset[str] = frozenset()) -> dict
         "machine": provenance.machine(last["machine"]),
         "revision": last["revision"],
         "versions": last["versions"],
-        "command": last["command"],
+        "command": without_folders(last["command"]),
         "data": {
             "fingerprint": run.settings[DATA],
             "command": run.prepared.get("command"),
             "pairs": run.prepared.get("pairs"),
         },
     }
+
+
+def without_folders(command: str) -> str:
+    """A command with the names of the folders and files of the machine that it ran on."""
+    words = (Path(word) if word.startswith("/") else word for word in shlex.split(command))
+    return shlex.join(word.name if isinstance(word, Path) else word for word in words)
 
 
 def flags(command: str) -> dict[str, list[str]]:

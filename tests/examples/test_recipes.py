@@ -52,6 +52,7 @@ def test_train_resume_evaluate(recipe, languages, method, scores, tmp_path, run)
     result = json.loads(kept.read_text())
     assert (result["method"], result["seed"], result["updates"]) == (method, 3, updates)
     assert (result["sessions"], result["epochs"]) == (1 + resumed, updates / 2)
+    assert f" --save-dir {save.name} " in result["command"] and "/" not in result["command"]
     assert ("optimization.max_update" in result["changed"]) == resumed
     (verdicts,) = result["verdicts"].values()
     file, number = ("cter", "instance") if "cter" in scores else ("test", "score")
@@ -231,15 +232,37 @@ def test_errors_are_sentences(tmp_path):
         assert "other data" in script(f"cogs/{word}.sh", tmp_path, tmp_path / "x", status=2)
 
 
-def test_with_other_flags_or_data_it_is_decoded_again(tmp_path):
-    data, save, program = tmp_path / "data", tmp_path / "save", tmp_path / "bin/fairseq-generate"
-    write_log(save / "said", ["daxy"], ["daxiste"], ["daxiste"])
-    write_lines(program, ["#!/bin/sh", 'echo "$@" >>"$SAVE/calls"', 'cat "$SAVE/said"'])
-    program.chmod(0o755)
-    write_lines(data / "raw" / "test1.fr", ["daxiste"])
+def generated(save, **log):
+    """A run with checkpoints, and a PATH on which fairseq-generate prints this log."""
+    write_log(save / "said", **log)
+    for name, *lines in (
+        ("fairseq-generate", 'echo "$@" >>"$SAVE/calls"', 'cat "$SAVE/said"'),
+        ("compgen-analyze", "echo has no codes >&2; exit 1"),
+    ):
+        write_lines(save / "bin" / name, ["#!/bin/sh", *lines])
+        (save / "bin" / name).chmod(0o755)
     for name in ("best", "last"):
         (save / f"checkpoint_{name}.pt").write_text(name)
-    path = os.pathsep.join([str(program.parent), instant(), os.environ["PATH"]])
+    return os.pathsep.join([str(save / "bin"), instant(), os.environ["PATH"]])
+
+
+def test_the_references_are_of_the_target_language(tmp_path):
+    data, save = tmp_path / "data", tmp_path / "save"
+    write_lines(data / "PREPARED.json", ['{"pairs": {"test": 1}}'])
+    write_lines(data / "train.en-de.de.idx", [])
+    for language, text in (("en", "a red dog runs home"), ("de", "ein roter Hund rennt heim")):
+        write_lines(data / "raw" / f"test.{language}", [text])
+        path = generated(save, sources=["x"], targets=["y"], hypotheses=[text])
+        flags = [] if language == "de" else ["--source-lang", "de", "--target-lang", "en"]
+        told = script("bitext/evaluate.sh", data, save, *flags, PATH=path, SAVE=str(save))
+        assert f"--lang {language} " in told
+        assert json.loads((save / "bleu.best.json").read_text())["score"] == pytest.approx(100)
+
+
+def test_with_other_flags_or_data_it_is_decoded_again(tmp_path):
+    data, save = tmp_path / "data", tmp_path / "save"
+    path = generated(save, sources=["daxy"], targets=["daxiste"], hypotheses=["daxiste"])
+    write_lines(data / "raw" / "test1.fr", ["daxiste"])
     for python, beam, of, calls in (
         (1, "2", "a", 4),
         (2, "2", "a", 4),
