@@ -64,6 +64,11 @@ def joined(text: str) -> str:
     return text.replace(" ", "").replace("▁", " ").strip() if "▁" in text else text
 
 
+def in_subwords(sentences: Iterable[str]) -> bool:
+    """Whether a sentence has a mark of BPE's or SentencePiece's subwords."""
+    return any("@@ " in sentence or "▁" in sentence for sentence in sentences)
+
+
 def write_lines(path: Path, lines: Iterable[str]) -> None:
     """Write the lines as UTF-8 text, each with its newline.
 

@@ -146,7 +146,3 @@ def main(argv: list[str] | None = None) -> int:
     else:
         print(*(describe(name, one, args.test) for name, one in found.items()), stamp, sep="\n")
     return 0
-
-
-if __name__ == "__main__":
-    sys.exit(main())

@@ -56,7 +56,7 @@ def _check(args: argparse.Namespace, lexicon: Path) -> int:
     bad = [(lexicon, *one) for one in OwnRules(lines).bad] if is_own(lines) else []
     compounds: list[str] = []
     if not bad:
-        rules, path = load(lexicon), _file(args, "--compound")
+        rules, path = load(lexicon, lines=lines), _file(args, "--compound")
         if isinstance(rules, OwnRules):
             compounds = single_spaced(read_lines(path))
             bad = [(path, *one) for one in rules.bad_compounds(compounds)]
@@ -87,7 +87,8 @@ def _against(args: argparse.Namespace, lexicon: Path) -> Result:
     """How well the verdicts of both sets of rules agree with people's."""
     if args.log or args.source or args.hypothesis or args.compound or args.strict:
         raise ValueError("--against FILE holds all lines and is for both rules: say only --lexicon")
-    published, strict = (load(lexicon, strict) for strict in (False, True))
+    read = read_lines(lexicon)
+    published, strict = (load(lexicon, strict, read) for strict in (False, True))
     lines, people = read_verdicts(args.against, published.lexicon)
     failed = {rules.name: list(map(rules.judge, lines)) for rules in (published, strict)}
     verdicts = {"people": people} | {name: list(map(bool, found)) for name, found in failed.items()}

@@ -2,7 +2,6 @@
 
 import argparse
 import json
-import sys
 from dataclasses import replace
 from typing import Any
 
@@ -110,7 +109,3 @@ def main(argv: list[str] | None = None) -> int:
     write_files((args.json_out, f"{found}\n"))
     print(*([found] if args.json else [score.text, score.signature]), sep="\n")
     return 0
-
-
-if __name__ == "__main__":
-    sys.exit(main())

@@ -72,7 +72,8 @@ def main(argv: Sequence[str]) -> None:
         compounds = cter_rules.load(args.lexicon).read_compounds(args.compound)
     with work:
         key = [digests, settings]
-        text = work.step("text", partial(write_text, files, held_out, languages), key)
+        write = partial(write_text, files, held_out, languages, lowercase=args.lowercase)
+        text = work.step("text", write, key)
         train, valid, test = ([(f"{p}.{languages[0]}", f"{p}.{languages[1]}")] for p in PARTS)
         corpus = Corpus(
             languages=languages,
@@ -106,17 +107,11 @@ def _parser() -> Parser:
     text = "drop training pairs with a longer side, in subwords; 0: drop none, whatever the ratio"
     text += " (default: 250)"
     parser.add_whole("--max-words", AT_LEAST_0, text, 250)
-    add(
-        "--max-ratio",
-        type=AT_LEAST_1.number,
-        default=1.5,
-        metavar="X",
-        help="drop training pairs with more subwords on one side per subword of the other"
-        " (default: %(default)s)",
-    )
-    add(
-        "--compound", type=Path, metavar="FILE", help="the compound of each test sentence, for CTER"
-    )
+    text = "drop training pairs with more subwords on one side per subword of the other"
+    text += " (default: %(default)s)"
+    add("--max-ratio", type=AT_LEAST_1.number, default=1.5, metavar="X", help=text)
+    text = "the compound of each test sentence, for CTER"
+    add("--compound", type=Path, metavar="FILE", help=text)
     add("--lexicon", type=Path, metavar="FILE", help="its atoms' translations; see docs/cter.md")
     translation.add_options(parser, merges=10_000, tokenize=True)
     return parser
@@ -199,20 +194,25 @@ def write_text(
     held_out: dict[str, int],
     languages: tuple[str, str],
     folder: Path,
+    lowercase: bool = False,
 ) -> None:
-    """Write ``folder/{train,valid,test}.LANGUAGE``, one pair a line."""
+    """Write ``folder/{train,valid,test}.LANGUAGE``, one pair a line.
+
+    With ``lowercase`` sources that differ in case are the same; the files keep their case.
+    """
     from compgen.data import bitext  # its libraries take a second to import
 
     def read(part: str) -> Iterator[bitext.Pair]:
         return _read(files[part], languages)
 
-    sources = (source for source, target in read("train") if target)
+    fold = str.lower if lowercase else str
+    sources = (fold(source) for source, target in read("train") if target)
     chosen = _choose(sources, held_out) if held_out else {}
 
     def parts() -> Iterator[tuple[str, bitext.Pair]]:
         written = set()
         for pair in read("train"):
-            digest = _digest(pair[0])
+            digest = _digest(fold(pair[0]))
             part = chosen.get(digest, "train")
             if part == "train":
                 yield part, pair
@@ -283,6 +283,8 @@ def _cells(line: str, languages: tuple[str, str]) -> list[str]:
     try:
         found = json.loads(line)
         texts = found.get("translation", found)
-        return [" ".join(texts[name].split()) for name in languages]
+        cells = [" ".join(texts[name].split()) for name in languages]
+        "".join(cells).encode()  # half a surrogate pair is no text
+        return cells
     except (ValueError, LookupError, TypeError, AttributeError):
         return []

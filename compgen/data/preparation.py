@@ -131,11 +131,12 @@ class Preparation:
         self.raw = self.data / "raw"
         self._lock = -1
 
-    def done(self, inputs: Mapping[str, str] | None = None) -> bool:
+    def done(self, inputs: Mapping[str, str] | None = None, folder: Path | None = None) -> bool:
         """Whether DEST is there with these settings and every file as it was; says so.
 
         Args:
             inputs: the SHA-256 of the files that it is to be made from, if they may change.
+            folder: the user's copy of the publisher's files, which may change, too.
 
         Raises:
             ValueError: DEST is there with other settings, from other inputs, with a file missing
@@ -158,7 +159,11 @@ class Preparation:
                 f"{self.dest} was prepared with other settings, {json.dumps(present)};"
                 " name another folder or remove it."
             )
-        if inputs is not None and record.get("inputs") != dict(inputs):
+        read = record.get("inputs") or {}
+        if folder is not None:
+            there = (name for name in read if (folder / name).is_file())
+            inputs = read | {name: sha256(folder / name) for name in there}
+        if inputs is not None and read != dict(inputs):
             raise ValueError(
                 f"{self.dest} was prepared before its inputs changed;"
                 " name another folder or remove it."

@@ -39,6 +39,8 @@ def main(argv: Sequence[str] | None = None) -> None:
     parser.add_whole("--valid-size", AT_LEAST_1, "this many validation pairs, not 20%%")
     parser.add_whole("--seed", SEED, "chooses the validation set (default: 1)", 1, metavar="S")
     args = parser.parse_args(argv)
+    if args.valid == "last20" and args.seed != 1:
+        parser.error("--seed chooses random pairs: leave it out with --valid last20")
     if args.augment is None and args.atomic_copies is not None:
         parser.error("--atomic-copies goes with --augment")
     if args.augment is not None:

@@ -25,7 +25,7 @@ Write the STS benchmark as a data folder DEST of fairseq's task sentence_predict
 to 1 (a fifth of the ratings):
 
   train 5,749   valid 1,500   test 1,379
-  test1         with --ood: the test pairs of other genres than those of --genres
+  test1         with --ood: the test pairs of its genres
 
 A genre is a name in one of the first two columns: main-captions, main-news or main-forums; MSRvid,
 images, headlines and others. The paper's pair of distributions: --genres images --ood MSRvid.
@@ -69,7 +69,7 @@ def read(name: str, lines: Sequence[str]) -> list[Rated]:
 
 def of_genres(pairs: Sequence[Rated], genres: str | None) -> list[Example]:
     """The pairs of the genres in a list like ``images,MSRvid``; None: all."""
-    wanted = None if genres is None else set(genres.split(","))
+    wanted = None if genres is None else {name.strip() for name in genres.split(",")}
     return [pair.example for pair in pairs if wanted is None or pair.genres & wanted]
 
 
@@ -87,13 +87,15 @@ def main(argv: Sequence[str] | None = None) -> None:
     args = parser.parse_args(argv)
 
     def subsets(lines: Mapping[str, list[str]]) -> Mapping[str, Sequence[Example]]:
-        pairs = {name: read(name, text) for name, text in lines.items()}
-        parts = {
-            part: of_genres(pairs[f"stsbenchmark/{name}"], args.genres)
-            for part, name in PARTS.items()
-        }
+        read_of = {part: f"stsbenchmark/{name}" for part, name in PARTS.items()}
+        pairs = {part: read(name, lines[name]) for part, name in read_of.items()}
+        for flag, genres, part in (("genres", args.genres, "train"), ("ood", args.ood, "test")):
+            for name in genres.split(",") if genres else ():
+                if not of_genres(pairs[part], name):
+                    raise ValueError(f"--{flag}: no {part} pair is of the genre {name.strip()!r}.")
+        parts = {part: of_genres(found, args.genres) for part, found in pairs.items()}
         if args.ood is not None:
-            parts["test1"] = of_genres(pairs[f"stsbenchmark/{PARTS['test']}"], args.ood)
+            parts["test1"] = of_genres(pairs["test"], args.ood)
         return parts
 
     settings = {"genres": args.genres, "ood": args.ood}

@@ -49,8 +49,10 @@ def main(argv: Sequence[str]) -> None:
     settings = {name: getattr(args, name) for name in SETTINGS}
     tools = ["sentencepiece" if args.sentencepiece else "subword_nmt"]
     tools += ["sacremoses"] if corpus.tokenize else []
+    if args.downloads and args.downloads.resolve().is_relative_to(args.dest.resolve()):
+        parser.error("--downloads is in DEST, which must be empty: name another folder")
     work = Preparation(parser.prog, args.dest, settings, packages=tools)
-    if work.done():
+    if work.done(folder=own_copy(corpus.folder, args.folder)):
         return
     with work:
         found = gather(corpus, args, work.folder / "downloads")
@@ -117,6 +119,9 @@ def gather(corpus: Corpus, args: argparse.Namespace, downloads: Path) -> dict[st
     lists = [folder / "SHA256SUMS"] if folder and (folder / "SHA256SUMS").exists() else []
     lists += [args.checksums] if args.checksums else []
     known = {Path(n).name: d for path in lists for n, d in read_checksums(path).items()}
+    names = [Path(one.name).name for one in corpus.downloads]
+    if args.checksums and not any(Path(n).name in names for n in read_checksums(args.checksums)):
+        raise ValueError(f"{args.checksums} lists none of {', '.join(names)}.")
     found: dict[str, Path] = {}
     for one in corpus.downloads:
         digest = known.get(Path(one.name).name, one.sha256)

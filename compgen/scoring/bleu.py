@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from compgen.text import joined
+from compgen.text import in_subwords, joined
 
 if TYPE_CHECKING:  # a command's --help need not wait for sacreBLEU
     from sacrebleu.metrics.base import Metric, Score
@@ -71,7 +71,7 @@ def plain_text(sentences: Sequence[str], options: BleuOptions) -> list[str]:
         ValueError: ``none`` of sentences in subwords.
     """
     if options.detokenize == "none":
-        if any("@@ " in sentence or "▁" in sentence for sentence in sentences):
+        if in_subwords(sentences):
             raise ValueError(
                 "the sentences are in subwords: decode with --remove-bpe, or say --detokenize moses"
             )

@@ -80,15 +80,7 @@ def cogs(hypotheses: Sequence[str], references: Sequence[str], cases: Sequence[s
         hypotheses: one logical form each.
         references: one logical form each, in the same order.
         cases: the name of each sentence's case, in the same order, from :func:`read_cases`.
-
-    Raises:
-        ValueError: if the lengths differ.
     """
-    if not len(hypotheses) == len(references) == len(cases):
-        raise ValueError(
-            f"{len(cases)} cases cannot be those of {len(hypotheses)} hypotheses "
-            f"with {len(references)} references"
-        )
     right: dict[str, list[bool]] = {case: [] for case in (*CASES, IN_DISTRIBUTION)}
     for hypothesis, reference, case in zip(hypotheses, references, cases, strict=True):
         right[case].append(hypothesis == reference)

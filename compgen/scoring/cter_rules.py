@@ -132,17 +132,18 @@ class OwnRules(Rules):
         return atoms
 
 
-def load(path: Path | str, strict: bool = False) -> Rules:
+def load(path: Path | str, strict: bool = False, lines: Sequence[str] | None = None) -> Rules:
     """The rules of a lexicon.
 
     Args:
         path: the lexicon.
         strict: judge by :class:`StrictRules`, which know CoGnition's compounds only.
+        lines: what was read of it, for a file that can be read once only.
 
     Raises:
         ValueError: if the lexicon cannot be read, or strict rules are asked of own compounds.
     """
-    lines = read_lines(path)
+    lines = read_lines(path) if lines is None else lines
     if is_own(lines):
         if strict:
             raise ValueError(f"{path} is of own compounds: strict rules are CoGnition's")

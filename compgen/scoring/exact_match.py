@@ -34,13 +34,6 @@ def exact_match(hypotheses: Sequence[str], references: Sequence[str]) -> ExactMa
     Args:
         hypotheses: one sentence each.
         references: one sentence each, in the same order.
-
-    Raises:
-        ValueError: if there are not as many references as hypotheses.
     """
-    if len(hypotheses) != len(references):
-        raise ValueError(
-            f"{len(hypotheses)} hypotheses cannot be compared with {len(references)} references"
-        )
     correct = sum(h == r for h, r in zip(hypotheses, references, strict=True))
     return ExactMatch(correct, len(hypotheses))

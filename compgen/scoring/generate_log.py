@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 from itertools import islice
 from pathlib import Path
 
-from compgen.text import read_lines, read_text, single_spaced
+from compgen.text import in_subwords, read_lines, read_text, single_spaced
 
 SHOWN = 5  # ids of a fault
 Texts = dict[str, str]  # the sentences of one id by their letter: S, T, H and D
@@ -37,14 +37,24 @@ class Generation:
     hypotheses: list[str]
     path: Path | str = field(default="the log", compare=False)
 
-    def references(self, file: Path | str | None = None) -> list[str]:
+    def references(self, file: Path | str | None = None, *, alike: bool = False) -> list[str]:
         """The references: a file's lines, spaced as in a log, or else the log's targets.
+
+        Args:
+            file: of the references.
+            alike: refuse a file in subwords if the log is in words, and the other way round.
 
         Raises:
             ValueError: if there are none, or not one for each sentence.
         """
         if file:
-            return single_spaced(read_lines(file, len(self.sources)))
+            found = single_spaced(read_lines(file, len(self.sources)))
+            if alike and self.targets and in_subwords(found) != in_subwords(self.targets):
+                raise ValueError(
+                    f"one of {file} and {self.path} is in subwords, the other is not: decode "
+                    "with --remove-bpe or without it"
+                )
+            return found
         if not self.targets:
             raise ValueError(f"{self.path}: it has no references (T- lines)")
         return self.targets

@@ -79,11 +79,11 @@ class ExactMatchMetric(Metric):
         super().__init__("exact_match", reference)
 
     def score(self, system: Generation) -> Score:
-        found = exact_match(system.hypotheses, system.references(self.reference))
+        found = exact_match(system.hypotheses, system.references(self.reference, alike=True))
         return Score(str(found), _numbers(found), self.signature(found.total))
 
     def values(self, system: Generation) -> Values:
-        pairs = zip(system.hypotheses, system.references(self.reference), strict=True)
+        pairs = zip(system.hypotheses, system.references(self.reference, alike=True), strict=True)
         return {"score": [float(hypothesis == reference) for hypothesis, reference in pairs]}
 
 
@@ -96,7 +96,7 @@ class CogsMetric(Metric):
 
     def score(self, system: Generation) -> Score:
         cases = read_cases(self.cases, len(system.hypotheses))
-        found = cogs(system.hypotheses, system.references(self.reference), cases)
+        found = cogs(system.hypotheses, system.references(self.reference, alike=True), cases)
         if not found.cases:
             raise ValueError(f"{self.cases} names no generalization case: --metric exact_match")
         numbers = {

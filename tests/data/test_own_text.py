@@ -14,8 +14,8 @@ TEST = [EXAMPLE / "test.en", EXAMPLE / "test.de"]
 PAIRS = list(zip(*(path.read_text().splitlines() for path in TRAIN), strict=True))
 
 
-def written(files, held_out, folder):
-    own_text.write_text(files, held_out, ("en", "de"), folder)
+def written(files, held_out, folder, **options):
+    own_text.write_text(files, held_out, ("en", "de"), folder, **options)
     return {path.name: path.read_text().splitlines() for path in folder.iterdir()}
 
 
@@ -47,6 +47,15 @@ def test_held_out_sentences_are_in_no_other_part(tmp_path, monkeypatch):
     assert dict(zip(made["test.en"], made["test.de"], strict=True)).items() <= dict(PAIRS).items()
 
 
+def test_in_small_letters_held_out_sentences_are_in_no_other_part(tmp_path):
+    table = tmp_path / "pairs.tsv"
+    table.write_text("".join(f"{word} {i}\tx\n" for word in ("Hello", "hello") for i in range(6)))
+    made = written({"train": [table]}, {"valid": 2, "test": 2}, tmp_path / "made", lowercase=True)
+    parts = [[s.lower() for s in made[f"{part}.en"]] for part in ("train", "valid", "test")]
+    assert [len(part) for part in parts] == [4, 2, 2]
+    assert len(set().union(*parts)) == sum(len(set(part)) for part in parts) == 6
+
+
 @pytest.mark.parametrize(
     ("name", "line", "wanted"),
     [
@@ -56,6 +65,7 @@ def test_held_out_sentences_are_in_no_other_part(tmp_path, monkeypatch):
         ("a.jsonl", '{"en": "a", "de": 1}', "a text for en and de"),
         ("a.jsonl", '{"translation": 3}', "a text for en and de"),
         ("a.jsonl", "{", "a text for en and de"),
+        ("a.jsonl", '{"en": "\\ud83d", "de": "a"}', "a text for en and de"),
     ],
 )
 def test_a_bad_line_is_named(name, line, wanted, tmp_path):

@@ -45,6 +45,19 @@ def test_done(done: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) ->
     assert "is already prepared" in capsys.readouterr().out
 
 
+def test_done_refuses_another_copy_of_what_was_read(done: Path, tmp_path: Path) -> None:
+    record = json.loads((done / "PREPARED.json").read_text())
+    for name in ("train.tsv", "kept elsewhere"):
+        (tmp_path / name).write_text("a")
+    record["inputs"] = {n: sha256(tmp_path / n) for n in ("train.tsv", "kept elsewhere")}
+    (done / "PREPARED.json").write_text(json.dumps(record))
+    (tmp_path / "kept elsewhere").unlink()
+    assert make(done).done(folder=tmp_path) and make(done).done()
+    (tmp_path / "train.tsv").write_text("b")
+    with pytest.raises(ValueError, match="prepared before its inputs changed"):
+        make(done).done(folder=tmp_path)
+
+
 def test_done_refuses_other_settings(done: Path) -> None:
     with pytest.raises(ValueError, match=r"with other settings, .*dev"):
         make(done, {**SETTINGS, "seed": 2}).done()

@@ -151,9 +151,6 @@ def test_augmentation_sizes() -> None:
     clauses = 3 * (6 * 7 + 6)
     assert len(scan.augment(1, atomic_copies=5)) == clauses + 2 * clauses**2 + 1 + 8 * 5
     assert len(scan.augment(1, atomic_copies=0)) == clauses + 2 * clauses**2 + 1
-    for n, atomic_copies in [(0, 1000), (-1, 1000), (1, -1)]:
-        with pytest.raises(ValueError, match="n >= 1"):
-            scan.augment(n, atomic_copies)
 
 
 @pytest.mark.parametrize(("name", "size"), [("addjump", 1541), ("around_right", 895)])

@@ -66,10 +66,8 @@ def test_what_is_no_case_is_refused(tmp_path):
     (tmp_path / "cases").write_text("cp_recursion\ncp_recursions\n")
     with pytest.raises(ValueError, match="line 2: 'cp_recursions' is no generalization case"):
         read_cases(tmp_path / "cases", 2)
-    with pytest.raises(ValueError, match="1 cases cannot be those of 2 hypotheses"):
-        cogs(["a", "b"], ["a", "b"], ["cp_recursion"])
     (tmp_path / "cases").write_text("in_distribution\n")
-    system = SimpleNamespace(hypotheses=["a"], references=lambda file: ["a"])
+    system = SimpleNamespace(hypotheses=["a"], references=lambda file, alike: ["a"])
     with pytest.raises(ValueError, match="cases names no generalization case: "):
         CogsMetric(tmp_path / "cases").score(system)
 

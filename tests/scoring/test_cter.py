@@ -160,6 +160,12 @@ def test_lines_that_do_not_fit():
     ):
         cter.align([good, bad], ["the dog"] * 2, ["狗"] * 2)
     assert len(cter.align([good, "see <unk> dog run ."], ["the dog"] * 2, ["狗"] * 2)) == 2
+    moses = {
+        "dog's tail": "the dog &apos;s tail",
+        "l'homme": "l&apos; homme dort",
+        "R&D lab": "an R & D lab",
+    }
+    assert len(cter.align(list(moses.values()), list(moses), [""] * 3, lambda _: {})) == 3
 
 
 def test_context_is_what_the_compound_leaves():

@@ -58,6 +58,10 @@ def test_references_of_a_file_are_as_in_a_log(tmp_path):
     file = tmp_path / "references"
     file.write_bytes("\ufeffd\u00a0  e\r\nf \r\n".encode())
     assert parse(log(0, 1)).references(file) == ["d e", "f"]
+    file.write_text("d@@ e\nf\n")
+    assert parse(log(0, 1)).references(file) == ["d@@ e", "f"]
+    with pytest.raises(ValueError, match="is in subwords, the other is not"):
+        parse(log(0, 1)).references(file, alike=True)
 
 
 @pytest.mark.parametrize(
