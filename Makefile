@@ -12,6 +12,7 @@
 #   make setup TORCH='torch==2.13.0 torchaudio --extra-index-url https://download.pytorch.org/whl/cpu'
 
 PYTHON ?= python3
+unexport PYTHON # the scripts run the environment's
 VENV ?= .venv
 TORCH ?= torch==2.13.0
 FAIRSEQ ?= fairseq-fixed==0.12.3.1

@@ -17,6 +17,7 @@ import throughput as bench  # beside this file
 import torch
 from fairseq.data import Dictionary
 
+from compgen.ranges import AT_LEAST_1
 from compgen_fairseq.models.cat import CATConfig, CATEncoder, CATModel
 
 WORDS = 1000
@@ -72,7 +73,8 @@ def parser() -> argparse.ArgumentParser:
         ("--rounds", 5, "after one to warm up"),
         ("--threads", 1, "on the CPU"),
     ):
-        p.add_argument(flag, type=int, default=default, help=f"{text} (default: %(default)s)")
+        text = f"{text} (default: %(default)s)"
+        p.add_argument(flag, type=AT_LEAST_1.whole, default=default, help=text)
     p.add_argument("--dropout", type=float, default=0.1, help="of all kinds (default: %(default)s)")
     p.add_argument("--bf16", action="store_true", help="in bfloat16")
     return p
@@ -84,10 +86,6 @@ def run(args: argparse.Namespace) -> str:
     Raises:
         ValueError: on sizes that can't be.
     """
-    if min(args.rounds, args.layers, args.length, args.pairs, args.threads) < 1:
-        raise ValueError(
-            "the numbers of rounds, layers, subwords, pairs and threads are at least 1"
-        )
     torch.set_num_threads(args.threads)
     device = "cuda" if torch.cuda.is_available() else "cpu"
     dtype = torch.bfloat16 if args.bf16 else torch.float32

@@ -44,6 +44,7 @@ from sklearn.cluster import KMeans
 from torch import Tensor, nn
 
 import compgen_fairseq  # noqa: F401  (registers its architectures)
+from compgen.ranges import AT_LEAST_1
 from compgen_fairseq.prototypes import kmeans
 from compgen_fairseq.prototypes.extract import (
     PER_CENTRE,
@@ -248,8 +249,10 @@ def parser() -> argparse.ArgumentParser:
         ("--threads", 1, "on the CPU"),
         ("--scale-pairs", 200_000, "of --scale"),
     ):
-        add(flag, type=int, default=default, help=f"{text} (default: %(default)s)")
-    add("--scale", type=int, metavar="TYPES", help="cluster made-up states of so many types")
+        text = f"{text} (default: %(default)s)"
+        add(flag, type=AT_LEAST_1.whole, default=default, help=text)
+    text = "cluster made-up states of so many types"
+    add("--scale", type=AT_LEAST_1.whole, metavar="TYPES", help=text)
     add("--cpu", action="store_true", help="use no GPU")
     add("--json", type=Path, metavar="FILE", help="write the figures there too")
     return p

@@ -20,6 +20,7 @@ import torch
 import torch.nn as nn
 from torch import Tensor
 
+from compgen.ranges import AT_LEAST_1
 from compgen_fairseq.modules.syntactic_decoder import SyntacticDecoder
 
 # sentences, source tokens, steps: SCAN's average pair and batch and a long one, the paper's width
@@ -91,8 +92,9 @@ def measure(
 def main() -> None:
     """Print a Markdown table."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").split("\n")[0])
-    parser.add_argument("--threads", type=int, default=1, help="on the CPU (default: 1)")
-    parser.add_argument("--rounds", type=int, default=9, help="default: 9")
+    for flag, default in (("--threads", 1), ("--rounds", 9)):
+        text = "default: %(default)s"
+        parser.add_argument(flag, type=AT_LEAST_1.whole, default=default, help=text)
     parser.add_argument("--cpu", action="store_true", help="use no GPU")
     args = parser.parse_args()
     torch.set_num_threads(args.threads)

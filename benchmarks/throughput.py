@@ -43,6 +43,7 @@ from fairseq.trainer import Trainer
 from torch.profiler import ProfilerActivity, profile
 
 import compgen_fairseq  # noqa: F401  (registers its architectures)
+from compgen.ranges import AT_LEAST_1
 
 SUITES = {
     "sq": (
@@ -262,7 +263,8 @@ def parser() -> argparse.ArgumentParser:
         ("--beam", 5, "hypotheses per sentence"),
         ("--threads", len(os.sched_getaffinity(0)), "on the CPU"),
     ):
-        add(flag, type=int, default=default, help=f"{text} (default: %(default)s)")
+        text = f"{text} (default: %(default)s)"
+        add(flag, type=AT_LEAST_1.whole, default=default, help=text)
     text = "count CPU seconds: with --threads 1 what the clock would show on an idle machine"
     add("--cpu-time", action="store_true", help=text)
     add("--cpu", action="store_true", default=not torch.cuda.is_available(), help="use no GPU")
@@ -284,8 +286,6 @@ def run(args: argparse.Namespace) -> None:
     labels = [label for label, _, _ in specs]
     if not specs:
         raise ValueError("nothing to measure: give --suite or --arch")
-    if min(args.max_tokens, args.sentences, args.batches, args.rounds, args.beam, args.threads) < 1:
-        raise ValueError("the numbers of tokens, batches, rounds and so on are at least 1")
     if len(set(labels)) < len(labels):
         raise ValueError(f"two models have one label: {', '.join(labels)}")
     if (baseline := args.baseline or labels[0]) not in labels:

@@ -6,7 +6,7 @@ import logging
 import os
 import sys
 import warnings
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from pathlib import Path
 from types import SimpleNamespace, TracebackType
 from typing import Any
@@ -22,6 +22,7 @@ from fairseq import options as command_line  # noqa: E402
 from fairseq import utils as fairseq_utils  # noqa: E402
 from fairseq.data import Dictionary, bucket_pad_length_dataset, data_utils  # noqa: E402
 from fairseq.dataclass import utils as dataclass_utils  # noqa: E402
+from fairseq.dataclass.configs import FairseqConfig  # noqa: E402
 from fairseq.distributed import utils as distributed_utils  # noqa: E402
 from fairseq.file_io import PathManager  # noqa: E402
 from fairseq.logging import metrics  # noqa: E402
@@ -71,6 +72,38 @@ def unscale_once(step: Callable[..., Any], optimizer: AMPOptimizer) -> None:
     optimizer.scaler.update()
 
 
+@around(AMPOptimizer, "__init__")
+def scale_as_told(
+    init: Callable[..., None], optimizer: AMPOptimizer, cfg: Any, *args: Any, **kwargs: Any
+) -> None:
+    """Have ``--amp-init-scale`` and ``--amp-scale-window`` do what they say.
+
+    fairseq takes ``--fp16-init-scale``, which still counts, and the one for the other.
+    """
+    init(optimizer, cfg, *args, **kwargs)
+    first, window = cfg.common.amp_init_scale, cfg.common.amp_scale_window
+    told = {"growth_interval": window} if window is not None else {}
+    if first == FairseqConfig().common.amp_init_scale:
+        first = cfg.common.fp16_init_scale
+    optimizer._grad_scaler = torch.amp.GradScaler("cuda", init_scale=first, **told)
+
+
+@around(AMPOptimizer, "state_dict")
+def keep_the_scale(state_dict: Callable[..., Any], optimizer: AMPOptimizer) -> dict[str, Any]:
+    """Save the scale of ``--amp`` too, so that a resumed training goes on with it."""
+    return {**state_dict(optimizer), "scaler": optimizer.scaler.state_dict()}
+
+
+@around(AMPOptimizer, "load_state_dict")
+def take_the_scale(
+    load: Callable[..., Any], optimizer: AMPOptimizer, state: dict[str, Any], *args: Any, **kw: Any
+) -> None:
+    """Take what :func:`keep_the_scale` has saved."""
+    if state.get("scaler"):  # an empty one is of a machine without GPUs
+        optimizer.scaler.load_state_dict(state["scaler"])
+    load(optimizer, {k: v for k, v in state.items() if k != "scaler"}, *args, **kw)
+
+
 @around(distributed_utils, "_broadcast_object_slow")
 def send_what_checkpoints_hold(
     broadcast: Callable[..., Any], state: Any, *args: Any, **kwargs: Any
@@ -116,8 +149,10 @@ def begin_a_training(
     report.
 
     fairseq looks whether a training has ended only after an update, and for the metric only after
-    the first validation.
+    the first validation. fairseq-hydra-train has no flags to look at before.
     """
+    if OmegaConf.is_config(trainer.cfg.model):
+        flags.check(flags.of_config(trainer.cfg))
     try:
         loaded = load_checkpoint(cfg, trainer, **kwargs)
     except KeyError as error:
@@ -167,29 +202,17 @@ def _find_score(trainer: Any, name: str) -> None:
             )
 
 
-@around(EMA, "__init__")
-def average_numbers_only(
-    init: Callable[..., None],
-    ema: EMA,
-    model: torch.nn.Module,
-    config: Any,
-    device: Any = None,
-    skip_keys: Iterable[str] | None = None,
-) -> None:
-    """Have ``--store-ema`` copy buffers of integers, which have no average."""
-    state = {name: value for name, value in model.state_dict().items() if torch.is_tensor(value)}
-    whole = {name for name, value in state.items() if not value.is_floating_point()}
-    init(ema, model, config, device, whole | set(skip_keys or ()))
-
-
 @around(EMA, "_step_internal")
 def average_what_is_tied_once(
     step: Callable[..., None], ema: EMA, model: torch.nn.Module, *args: Any
 ) -> None:
     """Move the average of a weight that has two names, as a tied embedding, once an update.
 
-    fairseq moves it at each of its names, so that its decay is squared.
+    fairseq moves it at each of its names, so that its decay is squared. Buffers of integers, which
+    have no average, are copied.
     """
+    state = {name: value for name, value in model.state_dict().items() if torch.is_tensor(value)}
+    ema.skip_keys |= {name for name, value in state.items() if not value.is_floating_point()}
     named = {
         value.data_ptr() if torch.is_tensor(value) and value.numel() else name: (name, value)
         for name, value in model.state_dict().items()

@@ -10,6 +10,7 @@ from typing import Any
 
 import torch
 from fairseq.dataclass.configs import GenerationConfig
+from omegaconf import OmegaConf
 
 from compgen import ranges
 
@@ -54,6 +55,15 @@ def check(args: Namespace) -> None:
         own = name != "eval_bleu_args" or args.task in ("translation", "compgen_translation")
         if own and (text := getattr(args, name, None)) is not None:
             generation_options(f"--{name.replace('_', '-')}", text)
+
+
+def of_config(config: Any) -> Namespace:
+    """The flags that a configuration of fairseq-hydra-train, which has no flags, stands for."""
+    parts: Any = OmegaConf.to_container(config, resolve=True, enum_to_str=True)
+    groups = {name: part for name, part in parts.items() if isinstance(part, dict)}
+    flat = {name: value for part in groups.values() for name, value in part.items()}
+    names = {name: groups[name]["_name"] for name in ("task", "criterion")}
+    return Namespace(**flat | names | {"arch": groups["model"]["_name"]})
 
 
 def generation_options(flag: str, text: str) -> dict[str, Any]:
@@ -184,17 +194,24 @@ def _precision(args: Namespace) -> None:
     if not (hasattr(args, "arch") and getattr(args, "fp16", False)):
         return
     flat = not (args.memory_efficient_fp16 or args.fp16_no_flatten_grads)
-    if flat and not torch.cuda.is_available():
+    if flat and (getattr(args, "cpu", False) or not torch.cuda.is_available()):
         raise ValueError("--fp16 needs a GPU; say --bf16")
 
 
 def _unused(args: Namespace) -> None:
-    """Without equation 6 nothing reads the last layer's mixed states."""
-    unread = getattr(args, "ablation", None) in ("sufficiency", "semantics-composition")
-    many = unread and getattr(args, "distributed_world_size", 1) > 1
-    if many and args.ddp_backend not in ("legacy_ddp", "no_c10d"):
+    """Without CAT's equation 6 nothing reads the last layer's mixed states."""
+    unread = ""
+    if getattr(args, "composition", "codebook") != "none":
+        if getattr(args, "ablation", None) in ("sufficiency", "semantics-composition"):
+            unread = f"--ablation {args.ablation}"
+        elif getattr(args, "sufficiency", 1) == 0:
+            unread = "--sufficiency 0"
+    if getattr(args, "mmi_cross_entropy", None) == 0:
+        unread = "--mmi-cross-entropy 0"
+    many = getattr(args, "distributed_world_size", 1) > 1
+    if unread and many and args.ddp_backend not in ("legacy_ddp", "no_c10d"):
         raise ValueError(
-            f"--ablation {args.ablation} leaves parameters without gradients, on several "
+            f"{unread} leaves parameters without gradients, on several "
             "processes: add --ddp-backend legacy_ddp"
         )
 

@@ -103,11 +103,12 @@ train_transformer() {
         proto-identity) method=("${prototypes[@]}" "${stages[@]}" --prototype-identity) ;; # beyond it
         proto-random) method=("${prototypes[@]}" --prototypes random) ;;
         proto-two-pass)
-            if [[ ! -e $save/table.pt ]]; then
-                local plain_run="${PLAIN:?is to be the folder of a run of transformer}"
-                mkdir -p "$save"
-                compgen-prototypes extract "$plain_run/checkpoint_best.pt" "$data" "${device[@]}" \
-                    --arch "$3" "${states[@]}" --output "$save/table.pt"
+            local of="${PLAIN:?is to be the folder of a run of transformer}/checkpoint_best.pt"
+            [[ -e $of ]] || refuse "PLAIN=$PLAIN has no checkpoint_best.pt"
+            begin " of $(cksum <"$of")"
+            if [[ ! -e $save/checkpoint_last.pt ]]; then
+                compgen-prototypes extract "$of" "$data" "${device[@]}" --arch "$3" "${states[@]}" \
+                    --output "$save/table.pt"
             fi
             method=("${prototypes[@]}" --prototypes two-pass --prototype-table "$save/table.pt")
             ;;
@@ -161,9 +162,11 @@ train_recurrent() {
         --validate-interval 1000000 "${schedule[@]}" "$@"
 }
 
-# train FLAG...: fairseq-train into SAVE, UPDATES long; resumes what is there.
-train() {
-    local run="METHOD=${METHOD:-sq} SEED=$SEED SIZE=$SIZE"
+# begin [MORE]: makes SAVE this training's, or refuses; MORE is what else decides whose it is.
+begin() {
+    local run="METHOD=${METHOD:-sq}${1:-} SEED=$SEED SIZE=$SIZE"
+    [[ -z ${begun:-} ]] || return 0
+    begun=1
     if [[ -e $save/checkpoint_last.pt && -e $save/METHOD ]] && [[ $(<"$save/METHOD") != "$run" ]]; then
         refuse "$save holds a training with $(<"$save/METHOD"), not $run; name another folder"
     fi
@@ -177,6 +180,11 @@ train() {
     mv "$save/PREPARED.json.partial" "$save/PREPARED.json"
     echo "$run" >"$save/METHOD.partial"
     mv "$save/METHOD.partial" "$save/METHOD"
+}
+
+# train FLAG...: fairseq-train into SAVE, UPDATES long; resumes what is there.
+train() {
+    begin
     # glibc keeps the memory of an update for the next one instead of asking the system again
     export MALLOC_MMAP_THRESHOLD_=33554432 MALLOC_TRIM_THRESHOLD_=1073741824
     # shellcheck disable=SC2086 # LAUNCH is a command with arguments
@@ -190,7 +198,7 @@ train() {
 }
 
 # generate NAME SUBSET FLAG...: decodes with checkpoint_NAME.pt into SAVE/SUBSET.NAME.log, unless
-# that has been done since the checkpoint was written, with the data and flags that are in the log's
+# that was begun after the checkpoint was written, with the data and flags that are in the log's
 # first line. The flags in "complete" have compgen-score refuse a log that lacks one of SUBSET's
 # sentences.
 generate() {
@@ -213,12 +221,13 @@ generate() {
         return
     fi
     echo "checkpoint_$name.pt, $subset:" >&2
-    echo "$flags" >"$log.partial"
+    echo "$flags" | tee "$log.began" >"$log.partial"
     PYTHONUNBUFFERED=1 fairseq-generate "$data" "${device[@]}" --user-dir "$plugin" \
         --path "$checkpoint" --gen-subset "$subset" "$@" "${more[@]}" 2>"$save/generate.err" |
         python "$root/examples/time_left.py" decoding "${complete[1]}" >>"$log.partial" ||
-        { tail -n 5 "$save/generate.err" >&2; rm "$log.partial"; exit 1; }
-    rm "$save/generate.err"
+        { tail -n 5 "$save/generate.err" >&2; rm "$save/generate.err" "$log".{began,partial}; exit 1; }
+    touch -r "$log.began" "$log.partial" # the checkpoint may have been replaced meanwhile
+    rm "$save/generate.err" "$log.began"
     mv "$log.partial" "$log"
 }
 
@@ -230,8 +239,12 @@ codes() {
     then
         mv "$file.partial" "$file"
     else
-        grep -q "has no codes" "$save/codes.err" || { cat "$save/codes.err" >&2; exit 1; }
         rm "$file.partial"
+        if ! grep -q "has no codes" "$save/codes.err"; then
+            cat "$save/codes.err" >&2
+            rm "$save/codes.err"
+            exit 1
+        fi
     fi
     rm "$save/codes.err"
 }

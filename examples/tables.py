@@ -221,7 +221,11 @@ class Queue:
             while True:
                 self._reap()
                 states = {folder: self._state(folder) for folder in self.folders()}
-                running = sum(state == RUNNING for state in states.values())
+                # a child's line may have left the file, another process may run others of it
+                running = len(self.children) + sum(
+                    state == RUNNING and folder.run.path not in self.children
+                    for folder, state in states.items()
+                )
                 for folder in self._ready(states)[: max(self.args.jobs - running, 0)]:
                     self._start(folder)
                     running += 1

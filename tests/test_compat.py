@@ -2,6 +2,7 @@
 
 import argparse
 import collections
+import contextlib
 import functools
 import json
 import os
@@ -34,21 +35,69 @@ from compgen_fairseq import compat, compat_batches
 from compgen_fairseq.models.known_dictionary import KnownDictionary
 
 
-def test_amp_divides_by_the_scale_once():
+def amp(parameter, **common):
+    """An optimizer of ``--amp`` around plain SGD."""
+    sgd = {"_name": "sgd", "lr": [1.0], "momentum": 0, "weight_decay": 0}
+    cfg = OmegaConf.create(OmegaConf.to_container(OmegaConf.structured(FairseqConfig())))
+    cfg = OmegaConf.merge(cfg, {"common": common, "optimizer": sgd})
+    return AMPOptimizer.build_optimizer(cfg, [parameter])
+
+
+def test_amp_divides_by_the_scale_once_and_keeps_it():
     parameter = torch.nn.Parameter(torch.zeros(1))
-    words = ["optimizer.lr=[1.0]", "optimizer.momentum=0", "optimizer.weight_decay=0"]
-    cfg = OmegaConf.merge(FairseqConfig(), {"optimizer": {"_name": "sgd"}})
-    cfg = OmegaConf.merge(
-        OmegaConf.create(OmegaConf.to_container(cfg)), OmegaConf.from_dotlist(words)
-    )
-    optimizer = AMPOptimizer.build_optimizer(cfg, [parameter])
+    optimizer, resumed = amp(parameter), amp(parameter)
     optimizer._grad_scaler = torch.amp.GradScaler("cpu", init_scale=128.0)  # without CUDA
+    resumed._grad_scaler = torch.amp.GradScaler("cpu", init_scale=64.0)
     for steps in (1, 2):
         optimizer.zero_grad()
         optimizer.backward(3 * parameter.sum())
         assert optimizer.clip_grad_norm(0).item() == 3
         optimizer.step()
         assert parameter.item() == -3 * steps
+    resumed.load_state_dict(optimizer.state_dict())
+    assert resumed.scaler.get_scale() == 128
+
+
+@pytest.mark.parametrize(
+    ("given", "first", "window"),
+    [
+        ({}, 128, None),
+        ({"fp16_init_scale": 4}, 4, None),
+        ({"amp_init_scale": 8, "amp_scale_window": 500}, 8, 500),
+    ],
+)
+def test_amp_has_the_scale_that_its_flags_name(given, first, window):
+    with mock.patch("torch.amp.GradScaler") as made:
+        amp(torch.nn.Parameter(torch.zeros(1)), **given)
+    told = made.call_args.kwargs
+    assert (told["init_scale"], told.get("growth_interval")) == (first, window)
+
+
+@pytest.mark.parametrize(
+    ("words", "reason"),
+    [
+        ("--arch transformer --fp16 --cpu", "--fp16 needs a GPU"),
+        ("--arch sq_transformer --mmi-cross-entropy 0", "--mmi-cross-entropy 0 leaves parameters"),
+        ("--arch cat --sufficiency 0", "--sufficiency 0 leaves parameters without gradients"),
+        ("--arch cat --ablation sufficiency", "--ablation sufficiency leaves parameters"),
+        ("--arch cat --ablation sufficiency --composition none", ""),
+    ],
+)
+def test_what_a_gpu_or_several_cannot_train(words, reason):
+    criterion = {"sq_transformer": "structural_cross_entropy", "cat": "cat_pretraining"}
+    task = "cat_pretraining" if "--arch cat" in words else "translation"
+    given = [
+        "data",
+        "--task",
+        task,
+        "--criterion",
+        criterion.get(words.split()[1], "cross_entropy"),
+    ]
+    devices = mock.patch("torch.cuda.device_count", return_value=2)
+    with devices, mock.patch("torch.cuda.is_available", return_value=True):
+        parser = options.get_training_parser()
+        with pytest.raises(ValueError, match=reason) if reason else contextlib.nullcontext():
+            options.parse_args_and_arch(parser, [*given, *words.split()])
 
 
 @pytest.mark.parametrize(("words", "processes"), [("--cpu", 1), ("", 4)])

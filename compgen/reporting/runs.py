@@ -219,7 +219,7 @@ def read_result(file: Path) -> Run:
 
 
 def read_runs(path: Path | str, may_differ: frozenset[str] = frozenset()) -> list[Run]:
-    """What a path of compgen-report stands for: a result, a folder of results, or one run.
+    """What a path of compgen-report stands for: a result, a run, or a folder of either.
 
     Args:
         path: a file, or a folder.
@@ -233,6 +233,8 @@ def read_runs(path: Path | str, may_differ: frozenset[str] = frozenset()) -> lis
         return [read_result(path)]
     if any((path / name).exists() for name in (provenance.FILE, PREPARED)):
         return [read_run(path, may_differ)]
+    if found := sorted(path.rglob(provenance.FILE)):
+        return [read_run(file.parent, may_differ) for file in found]
     results = [read_result(file) for file in sorted(path.rglob("*.json"))]
     return results or [read_run(path, may_differ)]
 

@@ -43,7 +43,9 @@ class CATConfig(FairseqDataclass):
     encoder_ffn_embed_dim: int = option(3072, "inner width of the FFN")
     encoder_attention_heads: int = option(12, "attention heads")
     dropout: float = option(0.1, "dropout on embeddings and sublayer outputs")
-    attention_dropout: float = option(0.1, "dropout on attention weights")
+    attention_dropout: float = option(
+        0.1, "dropout on attention weights of the contextual layer, not of the enhancement"
+    )
     pooler_dropout: float = option(0.1, "dropout in the heads that read [CLS]")
     max_positions: int = option(128, "longest pair of sentences, in subwords, [CLS] and [SEP] too")
     composition: ChoiceEnum(["codebook", "none"]) = option(  # type: ignore[valid-type]

@@ -70,7 +70,10 @@ class SQEncoder(FairseqEncoder):
             following = torch.arange(1, keep.size(1) + 1, device=keep.device)
             following = following.clamp(max=keep.size(1) - 1).expand(keep.shape)
             next_keep = keep & F.pad(keep, (0, 1))[:, 1:]
-            side = SideOutputs.of(x, keep, quantized, following, next_keep, layers)
+            q, next_codes = quantized, quantized.codes.gather(1, following)
+            side = SideOutputs(
+                x, keep, q.codes, q.raw, q.logits, q.codebook, next_codes, next_keep, layers
+            )
             if stack.masks:
                 context = quantized.raw if stack.mmi == "brown" else x
                 masked = draw_positions(keep & src_tokens.ne(stack.eos), anew=self.training)
@@ -166,6 +169,8 @@ class SQDecoder(FairseqIncrementalDecoder):
             caches = incremental_state.setdefault(self._CACHES, [{} for _ in stack.layers])
         embedded = stack.embed(tokens)
         keep = tokens.ne(stack.pad)
+        # with --num-batch-buckets the end, moved to the beginning, stays before padding, too
+        keep = keep & ~(tokens.eq(stack.eos) & keep.cumsum(1).gt(1))
         if caches is None:
             mask = causal_mask(tokens.size(1), embedded)
             if self.left_pad:  # padding on the left is not hidden by the causal mask
@@ -193,9 +198,12 @@ class SQDecoder(FairseqIncrementalDecoder):
         side = None
         if structural and stack.quantizer is not None:
             x = stack.drop(embedded)  # a third draw, for the terms of the targets' codes
-            quantized = stack.quantizer.quantize(x, tokens)
+            q = quantized = stack.quantizer.quantize(x, tokens)
             following = next_positions(keep)
-            side = SideOutputs.of(x, keep, quantized, following, keep, layers)
+            next_codes = q.codes.gather(1, following)
+            side = SideOutputs(
+                x, keep, q.codes, q.raw, q.logits, q.codebook, next_codes, keep, layers
+            )
             if stack.predictor is not None:
                 context = quantized.vectors if stack.mmi == "brown" else x
                 causal = causal_mask(tokens.size(1), x) + padding_mask(keep, x.dtype)

@@ -4,8 +4,6 @@ from dataclasses import dataclass
 
 from torch import Tensor
 
-from compgen_fairseq.modules.vector_quantizer import Quantized
-
 
 @dataclass
 class SideOutputs:
@@ -28,24 +26,6 @@ class SideOutputs:
     prior: Tensor | None = None  # (N, K (+ 1)): logits of p(z|context)
     predicted: Tensor | None = None  # (N, K): logits of q(z|x) of the tokens that p predicts
     marginal: Tensor | None = None  # (B, T) bool: whose q(z|x) are averaged for H(Z); None: all
-
-    @classmethod
-    def of(
-        cls,
-        x: Tensor,
-        keep: Tensor,
-        quantized: Quantized,
-        following: Tensor,
-        next_keep: Tensor,
-        layers: list[Tensor],
-    ) -> "SideOutputs":
-        """All but p(z|context) and what goes with it.
-
-        ``x`` are the embeddings that were quantized, ``following`` the index of the token that
-        follows each position, ``(B, T)``; the rest is as above.
-        """
-        q, next_codes = quantized, quantized.codes.gather(1, following)
-        return cls(x, keep, q.codes, q.raw, q.logits, q.codebook, next_codes, next_keep, layers)
 
 
 @dataclass

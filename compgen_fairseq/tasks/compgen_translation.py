@@ -162,8 +162,14 @@ class CompgenTranslationTask(prototype_hook.PrototypeStages, TranslationTask):
             )
         super().begin_epoch(epoch, model)
         prototype_hook.begin_epoch(self, epoch, model)
-        if self.cfg.eval_cter and not any(
-            isinstance(dataset, eval_cter.CompoundDataset) for dataset in self.datasets.values()
+        options = getattr(self, "training_options", None)
+        validates = not (options and options.dataset.disable_validation)
+        if (
+            self.cfg.eval_cter
+            and validates
+            and not any(
+                isinstance(dataset, eval_cter.CompoundDataset) for dataset in self.datasets.values()
+            )
         ):
             raise ValueError(
                 f"--eval-cter: no validation set has its compounds in {self._cter_file('')}: leave "

@@ -309,10 +309,13 @@ def _check_training(options: Any) -> None:
         raise ValueError("proto_transformer needs --ddp-backend legacy_ddp or pytorch_ddp")
     half = options.common.fp16 or options.common.bf16
     frugal = options.common.memory_efficient_fp16 or options.common.memory_efficient_bf16
-    if half and not frugal and getattr(options.optimizer, "weight_decay", 0):
-        raise ValueError(  # the optimizer makes zeros of the gradients that they do not have
-            "with --fp16 and --bf16 weight decay would shrink the prototype attention in stage 1: "
-            "use --amp or --memory-efficient-fp16, or leave out --weight-decay"
+    # what makes zeros of the gradients that they do not have: the optimizer, or the processes
+    zeros = not frugal or (many and backend in ("legacy_ddp", "no_c10d"))
+    if half and zeros and getattr(options.optimizer, "weight_decay", 0):
+        raise ValueError(
+            "in half precision weight decay would shrink the prototype attention in stage 1: use "
+            "--amp, or --memory-efficient-fp16 (on several processes with "
+            "--find-unused-parameters), or leave out --weight-decay"
         )
     if options.ema.store_ema:
         raise ValueError("--store-ema can't follow a table that grows: leave it out")

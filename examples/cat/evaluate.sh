@@ -9,6 +9,7 @@ set -euo pipefail
 # shellcheck source=../recipe.sh
 source "$(dirname "${BASH_SOURCE[0]}")/../recipe.sh"
 
+if [[ ${#more[@]} -gt 0 ]]; then usage; fi
 other=()
 if grep -q '"command": "prepare/paws.sh' "$data/PREPARED.json"; then other=(--label 0); fi
 for name in best last; do

@@ -19,6 +19,8 @@ whole 1 UPDATES
 seed="${SEED:-1}" updates="${UPDATES:-2200}" runs="${RUNS_DIR:-$root/runs}"
 table="scan-addjump-2x/quickstart-$updates" data="${DATA_DIR:-$root/data-bin}"
 
+plugin="$root/compgen_fairseq"
+[[ -d $plugin ]] || plugin=compgen_fairseq # a copy by compgen-examples: the installed one
 every=$(((updates + 1) / 2)) # the last checkpoint and one halfway
 flags="--max-tokens 1024 --validate-interval-updates $every --save-interval-updates $every"
 mkdir -p "$runs"
@@ -40,5 +42,5 @@ Both have the same size, updates, dropout and seed; training has "jump" by itsel
 The last checkpoints, learning curves and significance: $runs/$table/report.html
 To see how a command is translated, and which word each action comes from:
   echo jump around left twice | $(printf '%q ' fairseq-interactive "$data/scan-addjump-2x" \
-    --user-dir "$root/compgen_fairseq" --cpu --path "$sq/checkpoint_best.pt" --print-alignment)
+    --user-dir "$plugin" --cpu --path "$sq/checkpoint_best.pt" --print-alignment)
 END

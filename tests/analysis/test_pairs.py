@@ -69,14 +69,9 @@ def test_classes_of_a_file(tmp_path):
     classes = read_classes(str(path), words).tolist()
     w0, w1, w2 = (classes[words.index(f"w{i}")] for i in range(3))
     assert w0 == w2 != classes[words.eos()] and w1 == -1
-    for text, reason in (
-        ("w0 verb\n", "line 1 is not of the form"),
-        ("other\tnoun\n", "lists no word"),
-        ("w0\tverb\nw0\tnoun\n", "line 2: 'w0' has another tag above"),
-    ):
-        path.write_text(text)
-        with pytest.raises(ValueError, match=reason):
-            read_classes(str(path), words)
+    path.write_text("other\tnoun\n")
+    with pytest.raises(ValueError, match="lists no word"):
+        read_classes(str(path), words)
 
 
 def test_a_pair_file_is_read_as_it_was_written(tmp_path):

@@ -15,8 +15,9 @@ def test_reports_both_encoders_and_their_ratio(capsys):
     assert min(plain, ours) > 0 and ratio > 1
 
 
-def test_bad_arguments_end_in_one_sentence():
-    with pytest.raises(SystemExit, match=r"^cat: the numbers of .* are at least 1"):
+def test_bad_arguments_end_in_one_sentence(capsys):
+    with pytest.raises(SystemExit):
         cat.main([*TINY, "--rounds", "0"])
+    assert "--rounds: must be a whole number, at least 1, not '0'" in capsys.readouterr().err
     with pytest.raises(SystemExit, match=r"^cat: .*3"):
         cat.main([*TINY, "--heads", "3"])

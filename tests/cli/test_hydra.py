@@ -52,10 +52,17 @@ def test_the_shipped_yaml_trains_the_preset_in_bfloat16(tiny_data, train, tmp_pa
     assert isinstance(model.translate("dax lug"), str)
 
 
+def test_what_the_flags_must_not_say_the_file_must_not(train, tmp_path):
+    worst = "checkpoint.maximize_best_checkpoint_metric=false"
+    said = train(worst, "optimization.max_update=1", status=1)
+    assert "say --maximize-best-checkpoint-metric, or the worst checkpoint is chosen" in said
+    assert not list((tmp_path / "save").glob("*.pt"))
+
+
 def test_the_second_stage_restarts_as_the_file_says(train, tmp_path):
     log = train(
         *("model._name=proto_transformer", "+model.prototype_min_count=5"),
-        *("criterion._name=cross_entropy", "task.eval_exact_match=false"),
+        "criterion._name=cross_entropy",
         *("+task.prototype_stage1_epochs=1", "+task.prototype_restart=true"),
         *("lr_scheduler.warmup_updates=10", "optimization.max_update=20"),
         *("dataset.max_tokens=null", "dataset.batch_size=30", "dataset.disable_validation=true"),

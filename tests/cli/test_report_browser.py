@@ -90,15 +90,6 @@ def test_it_is_shown_without_a_complaint_or_a_request(size, scheme, tab, report)
     assert (paper == "rgb(255, 255, 255)") == (scheme == "light")
 
 
-def test_a_complaint_and_a_request_would_be_seen(tab, report, tmp_path):
-    broken = tmp_path / "broken.html"
-    more = "<script>console.error(1); missing()</script><img src='https://example.org/a.png'>"
-    broken.write_text(report.read_text().replace("</main>", f"</main>{more}"))
-    tab.goto(broken.as_uri())
-    assert {"1", "missing is not defined"} <= set(tab.said)
-    assert any("Content Security Policy" in text for text in tab.said)  # the image is refused
-
-
 def test_nothing_is_wider_than_a_phone(tab, report):
     tab.set_viewport_size(PHONE)
     tab.goto(report.as_uri())

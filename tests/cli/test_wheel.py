@@ -78,3 +78,4 @@ def test_commands_and_recipes(installed, tmp_path, run):
         env={"METHOD": "sal", "UPDATES": "2"},
     )
     assert "num_updates 2" in log and (save / "checkpoint_last.pt").exists()
+    assert "Warning" not in log.partition("done training")[0] and "DEBUG" not in log

@@ -43,21 +43,6 @@ def test_order_of_places(
         collect("set", files, url, downloads, None)
 
 
-def test_wrong_files_are_named(
-    repository: tuple[Path, str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    folder, url = repository
-    monkeypatch.delenv("COMPGEN_DATA", raising=False)
-    downloads = tmp_path / "downloads"
-    with pytest.raises(ValueError, match="data/a is not the publisher's file"):
-        collect("set", {"data/a": 64 * "0"}, url, downloads, folder)
-    with pytest.raises(ValueError, match="data/b is missing"):
-        collect("set", {"data/b": None}, url, downloads, folder)
-    with pytest.raises(ValueError, match="SHA-256"):
-        collect("set", {"data/a": 64 * "0"}, url, downloads, None)
-    assert [path for path in downloads.rglob("*") if path.is_file()] == []
-
-
 def test_official_files(public: Callable[[str], Path], tmp_path: Path) -> None:
     for name, module in (("cogs", cogs), ("cognition", cognition)):
         public(name)

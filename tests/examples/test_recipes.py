@@ -76,6 +76,14 @@ def test_other_models(recipe, languages, method, tmp_path, run):
     log = script(f"{recipe}/train.sh", data, save, *tiny, METHOD=method, UPDATES="10")
     assert ", time left 0 min" in log and "num_updates 10" in log
     assert ("| sparsity " in log) == (method == "cat")
+    if (recipe, method) == ("scan", "transformer"):
+        words = (f"{recipe}/train.sh", data, tmp_path / "second", *tiny)
+        two_pass = {"METHOD": "proto-two-pass", "UPDATES": "10"}
+        assert "num_updates 10" in script(*words, **two_pass, PLAIN=str(save))
+        other = shutil.copytree(save, tmp_path / "other")
+        (other / "checkpoint_best.pt").write_text("of another seed")
+        said = script(*words, **two_pass, PLAIN=str(other), status=2)
+        assert "second holds a training with METHOD=proto-two-pass of " in said
     if (recipe, method) == ("scan", "cat"):
         script("scan/evaluate.sh", data, save, "--max-len-b=4", BEAM="1")
         assert {path.name for path in save.glob("test.*.json")} == {
@@ -236,7 +244,12 @@ def generated(save, **log):
     """A run with checkpoints, and a PATH on which fairseq-generate prints this log."""
     write_log(save / "said", **log)
     for name, *lines in (
-        ("fairseq-generate", 'echo "$@" >>"$SAVE/calls"', 'cat "$SAVE/said"'),
+        (
+            "fairseq-generate",
+            'echo "$@" >>"$SAVE/calls"',
+            'cp "$SAVE/next" "$SAVE/checkpoint_best.pt" 2>"$SAVE/none" && rm "$SAVE/next"',
+            'cat "$SAVE/said"',
+        ),
         ("compgen-analyze", "echo has no codes >&2; exit 1"),
     ):
         write_lines(save / "bin" / name, ["#!/bin/sh", *lines])
@@ -263,14 +276,19 @@ def test_with_other_flags_or_data_it_is_decoded_again(tmp_path):
     data, save = tmp_path / "data", tmp_path / "save"
     path = generated(save, sources=["daxy"], targets=["daxiste"], hypotheses=["daxiste"])
     write_lines(data / "raw" / "test1.fr", ["daxiste"])
-    for python, beam, of, calls in (
-        (1, "2", "a", 4),
-        (2, "2", "a", 4),
-        (2, "3", "a", 8),
-        (2, "3", "b", 12),
+    for python, beam, of, calls, replaced in (
+        (1, "2", "a", 4, False),
+        (2, "2", "a", 4, False),
+        (2, "3", "a", 8, False),
+        (2, "3", "b", 12, True),
+        (2, "3", "b", 13, False),  # what was decoded while the checkpoint was replaced
+        (2, "3", "b", 13, False),
     ):
+        if replaced:  # with the time of the copy, as fairseq's
+            (save / "next").write_text("a later one")
         record = {"versions": python, "pairs": {"test": 1, "test1": 1}, "sha256": {"dict": of}}
         write_lines(data / "PREPARED.json", [json.dumps(record, indent=1)])
         script("daxy/evaluate.sh", data, save, "--lenpen", 1, BEAM=beam, PATH=path, SAVE=str(save))
         called = (save / "calls").read_text().splitlines()
         assert len(called) == calls and all(f"--beam {beam} " in line for line in called[-4:])
+        assert not [path for path in save.iterdir() if path.suffix in (".began", ".partial")]

@@ -114,6 +114,17 @@ def test_a_queue_that_is_ended_or_killed_is_called_again(out, tmp_path):
     assert "Loaded checkpoint" in (save / "train.out").read_text()
 
 
+def test_a_run_whose_line_has_left_the_file_goes_on(out, tmp_path):
+    runs = file(tmp_path, f"run 1 tiny/left plain 1 {QUICK} {FLAGS}")
+    queue = begin(f"{instant()}/python", out, "tiny/left", "--file", runs)
+    wait_for(out / "tiny/left/plain.1/train.log")
+    file(tmp_path, f"run 1 tiny/left plain 2 {QUICK} {FLAGS}")
+    said, _ = queue.communicate()
+    assert queue.returncode == 0, said
+    for seed in (1, 2):
+        assert (out / f"tiny/left/plain.{seed}/RESULT.json").exists()
+
+
 def test_every_figure_of_the_papers_has_a_row(tmp_path):
     status = tables(tmp_path, "--status", "")
     rows = {line.split()[1].rpartition(".")[0] for line in status.splitlines()[:-1]}

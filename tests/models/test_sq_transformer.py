@@ -174,6 +174,20 @@ def test_the_structural_terms_do_not_see_padding(variant, left_pad_target):
             torch.testing.assert_close(ours, theirs, atol=1e-5, rtol=1e-5)
 
 
+def test_the_end_that_buckets_of_lengths_leave_in_is_no_position():
+    """fairseq moves a target's end to the beginning and cuts off the last token, here padding."""
+    model, sample = build().train(), batch(LENGTHS)
+    inputs = sample["net_input"]
+    cut = model(**inputs, structural=True)[1]["structural"].target
+    previous = F.pad(inputs["prev_output_tokens"], (0, 1), value=PAD)
+    previous[range(len(LENGTHS)), previous.ne(PAD).sum(1)] = EOS
+    left = model(**inputs | {"prev_output_tokens": previous}, structural=True)[1][
+        "structural"
+    ].target
+    for row in range(len(LENGTHS)):
+        torch.testing.assert_close(pieces(left, row), pieces(cut, row), atol=1e-5, rtol=1e-5)
+
+
 # --- codes ---
 
 

@@ -65,6 +65,18 @@ def test_dropout_is_for_training_alone():
     assert torch.equal(made(comp, cont), made(comp, cont))
 
 
+def test_dropout_is_retained_in_generation_if_it_is_named():
+    module, states = RepresentationEnhancement(8, 2, 4, dropout=0.5).eval(), torch.randn(2, 3, 8)
+    once = module(states, states)
+    for options, differs in (
+        ({"retain_dropout": True}, True),
+        ({"retain_dropout": True, "retain_dropout_modules": ["TransformerEncoder"]}, False),
+        ({"retain_dropout": False}, False),
+    ):
+        module.make_generation_fast_("enhancement", **options)
+        assert module(states, states).equal(once) != differs
+
+
 def test_heads_of_another_width():
     made = RepresentationEnhancement(12, 2, head_dim=3)
     assert made.qkv_proj.weight.shape == (18, 12) and made.out_proj.weight.shape == (12, 6)

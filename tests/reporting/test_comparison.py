@@ -92,11 +92,14 @@ def test_the_baseline(make):
         ({"model.attention": "plain", "model.quantizer": "none"}, True),
         ({"model.attention": "plain", "model.quantizer": "sovq"}, False),
         ({"model._name": "transformer", "model.attention": "sal"}, False),
+        ({"settings": "ab12"}, False),
+        ({"settings": "ab12", "label": "transformer-3e-3"}, True),
     ],
 )
 def test_what_is_plain(settings, plain):
-    run = Run(Path("a"), "a", 1, settings, 1, 1.0, {})
-    assert is_plain(Row("a", (run,))) == plain
+    label = settings.get("label", "a")
+    run = Run(Path("a"), label, 1, settings, 1, 1.0, {})
+    assert is_plain(Row(label, (run,))) == plain
 
 
 def test_the_reason_is_given_where_there_is_no_test(make):

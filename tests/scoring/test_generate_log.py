@@ -117,13 +117,3 @@ SKIPPED = (
 def test_what_is_not_complete_is_refused(lines, expected, message):
     with pytest.raises(ValueError, match=message):
         parse(lines, expected)
-
-
-@pytest.mark.parametrize("fraction", [0.1, 0.5, 0.9, 0.97])
-def test_a_log_that_ends_too_early_is_refused(fraction):
-    text = "".join(log(*range(50), end=[]))
-    cut = text[: int(fraction * len(text))]
-    whole_lines = cut[: cut.rindex("\n") + 1]
-    for remains, expected in ((cut, None), (cut, 50), (whole_lines, None), (whole_lines, 50)):
-        with pytest.raises(ValueError):
-            parse(remains.splitlines(keepends=True), expected)

@@ -166,7 +166,11 @@ def test_another_number_of_prototypes_than_the_checkpoint_has(extractions):
         (f"{TWO_WORKERS}=fully_sharded", "needs --ddp-backend legacy_ddp or pytorch_ddp"),
         ("ema.store_ema=true", "--store-ema can't follow a table that grows"),
         ("common.fp16=true optimizer.weight_decay=0.1", "would shrink the prototype attention"),
-        ("common.bf16=true optimizer.weight_decay=0.1", "use --amp or --memory-efficient-fp16"),
+        (
+            "common.bf16=true common.memory_efficient_bf16=true optimizer.weight_decay=0.1 "
+            f"{TWO_WORKERS}=legacy_ddp",
+            "on several processes with --find-unused-parameters",
+        ),
         ("lr_scheduler._name=reduce_lr_on_plateau", "whose rate goes by epochs or scores"),
         ("lr_scheduler._name=fixed optimization.lr=[1,0.5]", "can't start --lr-scheduler fixed"),
     ],
