@@ -22,13 +22,19 @@ Made by `compgen-results tables results --out RESULTS.md` from [results](results
 run that [examples/tables.py](examples/README.md) did, with its command, machine and revision.
 Scores are in percent, of whole test sets: mean ± standard deviation over n seeds, median and worst
 for the checkpoint that validation chose, mean ± standard deviation for the last one. *Ours* is a
-method of no paper. CPU minutes are a run's, on machines that differ by a factor of 2.
+method of no paper. CPU minutes are a run's, on machines that differ by a factor of 2; a run on a
+GPU counts its process's.
 
-A setting is a line of [tables.txt](examples/tables.txt). 64-wide and 128-wide: Transformers of
-2 + 2 layers, small batches; -long, -short: more or fewer updates; -warm: a longer warm-up; -sorted:
-batches of one length, as in fairseq; -beta2: Adam's second beta is 0.999. 32-pairs: Syntactic
-Attention, its paper's size, 32 pairs an update; -mixed: of any length; one-pair: as its authors
-train. paper…: the paper's size, on a GPU.
+A setting is a line of [tables.txt](examples/tables.txt):
+
+- 64-wide, 128-wide: Transformers of 2 + 2 layers, small batches; -long, -short: more or fewer
+  updates; -warm: a longer warm-up; -sorted: batches of one length, as in fairseq; -beta2: Adam's
+  second beta is 0.999
+- 32-pairs: Syntactic Attention of its paper's size, 32 pairs an update; -mixed: of any length;
+  one-pair: as its authors train
+- paper…: the paper's size, on a GPU
+
+One seed was picked: that of AroundRight's `sal`, 64-wide, for its codes.
 """
 
 
