@@ -100,6 +100,12 @@ def test_what_a_gpu_or_several_cannot_train(words, reason):
             options.parse_args_and_arch(parser, [*given, *words.split()])
 
 
+def test_a_criterion_without_the_models_own_terms_is_warned_of(caplog):
+    words = ["data", "--arch", "cat_transformer", "--criterion", "cross_entropy"]
+    options.parse_args_and_arch(options.get_training_parser(), words)
+    assert "trains none of cat_transformer's own terms" in caplog.text
+
+
 @pytest.mark.parametrize(("words", "processes"), [("--cpu", 1), ("", 4)])
 def test_a_training_without_the_gpus_is_one_process(words, processes):
     with mock.patch("torch.cuda.device_count", return_value=4):
