@@ -151,7 +151,8 @@ def begin_a_training(
     fairseq looks whether a training has ended only after an update, and for the metric only after
     the first validation. fairseq-hydra-train has no flags to look at before.
     """
-    if OmegaConf.is_config(trainer.cfg.model):
+    told = trainer.cfg.model, trainer.cfg.task, trainer.cfg.criterion
+    if all(map(OmegaConf.is_config, told)):  # old parts of fairseq have no configuration
         flags.check(flags.of_config(trainer.cfg))
     try:
         loaded = load_checkpoint(cfg, trainer, **kwargs)
