@@ -1,7 +1,7 @@
 """Text files: read whole, or refused in a sentence."""
 
 import contextlib
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 
 
@@ -67,6 +67,37 @@ def joined(text: str) -> str:
 def in_subwords(sentences: Iterable[str]) -> bool:
     """Whether a sentence has a mark of BPE's or SentencePiece's subwords."""
     return any("@@ " in sentence or "▁" in sentence for sentence in sentences)
+
+
+def table(name: Path | str, lines: Sequence[str], columns: Sequence[str]) -> list[list[str]]:
+    """Columns of a table: fields with tabs between, without quotes, and a line of their names.
+
+    Args:
+        name: the file's, for messages.
+        lines: of the file.
+        columns: the names of those that are wanted.
+
+    Returns:
+        Of each line but the first the fields of these columns, without white space around them.
+
+    Raises:
+        ValueError: a column is missing, or a line has more or fewer fields than the first.
+    """
+    header = lines[0].split("\t") if lines else []
+    if missing := [column for column in columns if column not in header]:
+        raise ValueError(
+            f"{name} has no column {missing[0]!r}; its first line names {', '.join(header)}."
+        )
+    places = [header.index(column) for column in columns]
+    rows = []
+    for number, line in enumerate(lines[1:], start=2):
+        fields = line.split("\t")
+        if len(fields) != len(header):
+            raise ValueError(
+                f"{name}, line {number} has {len(fields)} fields, but the first has {len(header)}."
+            )
+        rows.append([fields[place].strip() for place in places])
+    return rows
 
 
 def write_lines(path: Path, lines: Iterable[str]) -> None:

@@ -10,7 +10,8 @@ reports the correlation of the ratings with cosines of [CLS] on both.
 from collections.abc import Mapping, Sequence
 
 from compgen.data.archives import Package
-from compgen.data.labelled_sentences import Example, SetParser, prepare, table
+from compgen.data.labelled_sentences import Example, SetParser, prepare
+from compgen.text import table
 
 FILE = Package("BiRD.txt")
 COLUMNS = "term1,term2,score"

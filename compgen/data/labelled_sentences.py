@@ -129,37 +129,6 @@ def prepare(
         work.finish_sets(subsets(lines), subwords, classes, inputs)
 
 
-def table(name: str, lines: Sequence[str], columns: Sequence[str]) -> list[list[str]]:
-    """Columns of a table: fields with tabs between, without quotes, and a line of their names.
-
-    Args:
-        name: the file's, for messages.
-        lines: of the file.
-        columns: the names of those that are wanted.
-
-    Returns:
-        Of each line but the first the fields of these columns, without white space around them.
-
-    Raises:
-        ValueError: a column is missing, or a line has more or fewer fields than the first.
-    """
-    header = lines[0].split("\t") if lines else []
-    if missing := [column for column in columns if column not in header]:
-        raise ValueError(
-            f"{name} has no column {missing[0]!r}; its first line names {', '.join(header)}."
-        )
-    places = [header.index(column) for column in columns]
-    rows = []
-    for number, line in enumerate(lines[1:], start=2):
-        fields = line.split("\t")
-        if len(fields) != len(header):
-            raise ValueError(
-                f"{name}, line {number} has {len(fields)} fields, but the first has {len(header)}."
-            )
-        rows.append([fields[place].strip() for place in places])
-    return rows
-
-
 class SetPreparation(Preparation):
     """A folder of labelled sentences that is made, or there already."""
 

@@ -13,9 +13,10 @@ import re
 from collections.abc import Mapping, Sequence
 
 from compgen.data.archives import Package
-from compgen.data.labelled_sentences import Example, SetParser, prepare, table
+from compgen.data.labelled_sentences import Example, SetParser, prepare
 from compgen.data.preparation import hold_out
 from compgen.ranges import AT_LEAST_1, SEED
+from compgen.text import table
 
 URL = "https://storage.googleapis.com/paws/english"
 WIKI = Package(

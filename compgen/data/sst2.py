@@ -9,9 +9,10 @@ phrases out of longer lines, so a held-out line may be a part of one that is tra
 from collections.abc import Mapping, Sequence
 
 from compgen.data.archives import Package
-from compgen.data.labelled_sentences import Example, SetParser, prepare, table
+from compgen.data.labelled_sentences import Example, SetParser, prepare
 from compgen.data.preparation import hold_out
 from compgen.ranges import AT_LEAST_1, SEED
+from compgen.text import table
 
 ARCHIVE = Package(
     "SST-2.zip", ("SST-2/train.tsv", "SST-2/dev.tsv"), "https://dl.fbaipublicfiles.com/glue/data"

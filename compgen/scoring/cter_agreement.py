@@ -5,7 +5,7 @@ from pathlib import Path
 
 from compgen.scoring import cter
 from compgen.scoring.cter import Lexicon, Line
-from compgen.text import read_lines
+from compgen.text import read_lines, table
 
 COLUMNS = ("source", "compound", "hypothesis", "error")
 
@@ -34,19 +34,11 @@ def read_verdicts(path: Path | str, lexicon: Lexicon) -> tuple[list[Line], list[
         ValueError: if the file cannot be read, lacks a column or a verdict, or its lines cannot be
             judged (see :func:`cter.check_compounds` and :func:`cter.align`).
     """
-    header, *rows = [row.split("\t") for row in read_lines(path)] or [[]]
-    if lacking := [name for name in COLUMNS if name not in header]:
-        raise ValueError(f"{path}: its first line does not name the column {lacking[0]!r}")
-    for number, row in enumerate(rows, 2):
-        if len(row) != len(header):
-            raise ValueError(f"{path}, line {number}: {len(row)} columns instead of {len(header)}")
-        if row[header.index("error")] not in ("0", "1"):
-            raise ValueError(
-                f"{path}, line {number}: the verdict {row[header.index('error')]!r} is not 0 or 1"
-            )
-    sources, compounds, hypotheses, errors = (
-        [row[header.index(name)] for row in rows] for name in COLUMNS
-    )
+    rows = table(path, read_lines(path), COLUMNS)
+    for number, (*_, error) in enumerate(rows, 2):
+        if error not in ("0", "1"):
+            raise ValueError(f"{path}, line {number}: the verdict {error!r} is not 0 or 1")
+    sources, compounds, hypotheses, errors = ([row[i] for row in rows] for i in range(4))
     cter.check_compounds(compounds, lexicon, path, first=2)
     try:
         lines = cter.align(sources, compounds, hypotheses)

@@ -156,9 +156,9 @@ def test_agreement_with_people(files, capsys):
 @pytest.mark.parametrize(
     ("old", "new", "message"),
     [
-        ("error\t", "wrong\t", "people.tsv: its first line does not name the column 'error'"),
+        ("error\t", "wrong\t", "people.tsv has no column 'error'"),
         ("\n1\t", "\n?\t", "people.tsv, line 3: the verdict '?' is not 0 or 1"),
-        ("\t\t有", "\t有", "people.tsv, line 2: 4 columns instead of 5"),
+        ("\t\t有", "\t有", "people.tsv, line 2 has 4 fields, but the first has 5"),
         ("0\tthe dog\t", "0\tthe car\t", "people.tsv, line 3: 'the dog' is not the compound of"),
         ("so the dog", "so the car", "people.tsv, without its first line: line 1: the compound"),
     ],

@@ -5,7 +5,8 @@ from pathlib import Path
 import pytest
 from sentence_files import pretrained
 
-from compgen.data.labelled_sentences import Example, SetPreparation, Subwords, table
+from compgen.data.labelled_sentences import Example, SetPreparation, Subwords
+from compgen.text import table
 
 
 @pytest.fixture(scope="module")
