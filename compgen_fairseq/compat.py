@@ -99,8 +99,9 @@ def take_the_scale(
     load: Callable[..., Any], optimizer: AMPOptimizer, state: dict[str, Any], *args: Any, **kw: Any
 ) -> None:
     """Take what :func:`keep_the_scale` has saved."""
-    if state.get("scaler"):  # an empty one is of a machine without GPUs
-        optimizer.scaler.load_state_dict(state["scaler"])
+    if scaler := state.get("scaler"):  # an empty one is of a machine without GPUs
+        window = optimizer.scaler.get_growth_interval()  # --amp-scale-window may be another now
+        optimizer.scaler.load_state_dict({**scaler, "growth_interval": window})
     load(optimizer, {k: v for k, v in state.items() if k != "scaler"}, *args, **kw)
 
 

@@ -206,7 +206,10 @@ def _unused(args: Namespace) -> None:
             unread = f"--ablation {args.ablation}"
         elif getattr(args, "sufficiency", 1) == 0:
             unread = "--sufficiency 0"
-    if getattr(args, "mmi_cross_entropy", None) == 0:
+    quantizer, plain = getattr(args, "quantizer", None), getattr(args, "attention", "") == "plain"
+    predicts = quantizer == "sovq" or (quantizer is None and not plain)
+    predicts = predicts and getattr(args, "code_classes", "learned") == "learned"
+    if predicts and getattr(args, "mmi_cross_entropy", None) == 0:
         unread = "--mmi-cross-entropy 0"
     many = getattr(args, "distributed_world_size", 1) > 1
     if unread and many and args.ddp_backend not in ("legacy_ddp", "no_c10d"):

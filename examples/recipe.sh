@@ -103,12 +103,18 @@ train_transformer() {
         proto-identity) method=("${prototypes[@]}" "${stages[@]}" --prototype-identity) ;; # beyond it
         proto-random) method=("${prototypes[@]}" --prototypes random) ;;
         proto-two-pass)
-            local of="${PLAIN:?is to be the folder of a run of transformer}/checkpoint_best.pt"
-            [[ -e $of ]] || refuse "PLAIN=$PLAIN has no checkpoint_best.pt"
-            begin " of $(cksum <"$of")"
+            local of="${PLAIN:-}/checkpoint_best.pt" which
+            if [[ -e $save/checkpoint_last.pt && ! -e $of ]]; then # it is needed no more
+                which="$(sed -nE 's/^METHOD=[^ ]*( of .*) SEED=.*/\1/p' "$save/METHOD")"
+            elif [[ -e $of ]]; then
+                which=" of $(cksum <"$of")"
+            else
+                refuse "PLAIN=${PLAIN:-} is to be the folder of a finished run of transformer"
+            fi
+            begin "$which"
             if [[ ! -e $save/checkpoint_last.pt ]]; then
                 compgen-prototypes extract "$of" "$data" "${device[@]}" --arch "$3" "${states[@]}" \
-                    --output "$save/table.pt"
+                    --force --output "$save/table.pt"
             fi
             method=("${prototypes[@]}" --prototypes two-pass --prototype-table "$save/table.pt")
             ;;
@@ -225,7 +231,7 @@ generate() {
     PYTHONUNBUFFERED=1 fairseq-generate "$data" "${device[@]}" --user-dir "$plugin" \
         --path "$checkpoint" --gen-subset "$subset" "$@" "${more[@]}" 2>"$save/generate.err" |
         python "$root/examples/time_left.py" decoding "${complete[1]}" >>"$log.partial" ||
-        { tail -n 5 "$save/generate.err" >&2; rm "$save/generate.err" "$log".{began,partial}; exit 1; }
+        { tail -n 5 "$save/generate.err" >&2; rm "$log".{began,partial}; exit 1; }
     touch -r "$log.began" "$log.partial" # the checkpoint may have been replaced meanwhile
     rm "$save/generate.err" "$log.began"
     mv "$log.partial" "$log"

@@ -16,7 +16,7 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from datetime import datetime, timedelta
 from pathlib import Path
 from typing import NamedTuple
@@ -229,7 +229,9 @@ class Queue:
                 for folder in self._ready(states)[: max(self.args.jobs - running, 0)]:
                     self._start(folder)
                     running += 1
-                self._collect(folder for folder, state in states.items() if state == DONE)
+                for folder, state in states.items():
+                    if state == DONE:
+                        self._collect(folder.run.path)
                 if not running:
                     break
                 if time.monotonic() > said + SECONDS_BETWEEN_REPORTS:
@@ -277,17 +279,18 @@ class Queue:
             if child.poll() is not None:
                 del self.children[path]
                 say(f"{path} {'is done' if child.returncode == 0 else 'is not done'}")
+                if child.returncode == 0:  # its line may have left the file
+                    self._collect(path)
 
-    def _collect(self, done: Iterable[Folder]) -> None:
-        """Copy the results of finished runs to where they are kept."""
-        for folder in done:
-            result = (folder.path / "RESULT.json").read_bytes()
-            kept = self.args.results and self.args.results / f"{folder.run.path}.json"
-            if kept and not (kept.exists() and kept.read_bytes() == result):
-                kept.parent.mkdir(parents=True, exist_ok=True)
-                partial = kept.with_name(f".{kept.name}.partial")
-                partial.write_bytes(result)
-                partial.replace(kept)
+    def _collect(self, path: str) -> None:
+        """Copy the result of a finished run to where it is kept."""
+        result = (self.args.out / path / "RESULT.json").read_bytes()
+        kept = self.args.results and self.args.results / f"{path}.json"
+        if kept and not (kept.exists() and kept.read_bytes() == result):
+            kept.parent.mkdir(parents=True, exist_ok=True)
+            partial = kept.with_name(f".{kept.name}.partial")
+            partial.write_bytes(result)
+            partial.replace(kept)
 
     def show(self) -> None:
         """Print what is running, failed and left, and when it ends."""

@@ -78,7 +78,7 @@ evaluate_translation() {
             compgen-score "$log" "${complete[@]}" --metric "$metric" "${detokenize[@]}" \
                 --json-out "$save/$metric.$name.json"
         done
-        if [[ -e $data/cter/test.compound ]]; then
+        if [[ $target == "$1" && -e $data/cter/test.compound ]]; then
             compgen-cter --log "$log" --compound "$data/cter/test.compound" \
                 --lexicon "$data/cter/lexicon" --json-out "$save/cter.$name.json"
         fi

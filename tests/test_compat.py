@@ -78,6 +78,7 @@ def test_amp_has_the_scale_that_its_flags_name(given, first, window):
     [
         ("--arch transformer --fp16 --cpu", "--fp16 needs a GPU"),
         ("--arch sq_transformer --mmi-cross-entropy 0", "--mmi-cross-entropy 0 leaves parameters"),
+        ("--arch sq_transformer --attention plain --mmi-cross-entropy 0", ""),
         ("--arch cat --sufficiency 0", "--sufficiency 0 leaves parameters without gradients"),
         ("--arch cat --ablation sufficiency", "--ablation sufficiency leaves parameters"),
         ("--arch cat --ablation sufficiency --composition none", ""),

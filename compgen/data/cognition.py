@@ -27,7 +27,7 @@ from tqdm import tqdm
 
 from compgen.data.checksums import sha256
 from compgen.data.preparation import Parser, Preparation, hold_out
-from compgen.data.publisher import collect, expected, own_copy
+from compgen.data.publisher import collect, copy_at_hand, expected
 from compgen.ranges import SEED
 from compgen.scoring.cter import GROUP, TYPES
 from compgen.text import read_lines, single_spaced, write_lines
@@ -196,7 +196,7 @@ def main(argv: Sequence[str] | None = None) -> None:
     published = OFFICIAL if args.low_resource else OFFICIAL | TRAINING
     official = expected(published, args.checksums, settings)
     work = Preparation("prepare/cognition.sh", args.dest, settings, packages=["subword_nmt"])
-    if work.done(folder=own_copy("cognition", args.folder)):
+    if work.done(folder=copy_at_hand("cognition", args.folder)):
         return
     with work:
         downloads = work.folder / "downloads"

@@ -17,7 +17,7 @@ from typing import Any, NamedTuple
 from compgen.data.archives import Package, gather, official
 from compgen.data.checksums import check_file, sha256
 from compgen.data.preparation import Parser, Preparation
-from compgen.data.publisher import expected, own_copy
+from compgen.data.publisher import copy_at_hand, expected
 from compgen.text import count_lines, read_lines, write_lines
 
 DICTIONARY, CODES = "dict.txt", "code"  # files of the pre-training folder
@@ -121,7 +121,7 @@ def prepare(
     settings = {"pretrained": subwords.digest, **settings}
     digests = expected(official(packages), args.checksums, settings)
     work = SetPreparation(parser.prog, args.dest, settings, packages=("subword_nmt", "sacremoses"))
-    if work.done(folder=own_copy(name, args.folder)):
+    if work.done(folder=copy_at_hand(name, args.folder)):
         return
     with work:
         downloads = work.folder / "downloads"

@@ -1,5 +1,6 @@
 """The publishers' own files: from a folder at hand, or downloaded; never without being checked."""
 
+import contextlib
 import os
 from collections.abc import Mapping, MutableMapping
 from pathlib import Path
@@ -43,6 +44,13 @@ def own_copy(name: str, folder: Path | None) -> Path | None:
     if not Path(data).is_dir():
         raise ValueError(f"COMPGEN_DATA={data} is no folder.")
     return Path(data, name) if Path(data, name).is_dir() else None
+
+
+def copy_at_hand(name: str, folder: Path | None) -> Path | None:
+    """As :func:`own_copy`, but none where ``$COMPGEN_DATA`` is no folder: nothing need be read."""
+    with contextlib.suppress(ValueError):
+        return own_copy(name, folder)
+    return None
 
 
 def collect(

@@ -19,7 +19,7 @@ from tqdm import tqdm
 from compgen.data.checksums import read_checksums, sha256
 from compgen.data.corpora import CORPORA, Corpus, Files
 from compgen.data.preparation import Parser, Preparation
-from compgen.data.publisher import collect, own_copy
+from compgen.data.publisher import collect, copy_at_hand, own_copy
 from compgen.provenance import cores
 from compgen.ranges import AT_LEAST_0, AT_LEAST_1
 from compgen.text import count_lines
@@ -52,7 +52,7 @@ def main(argv: Sequence[str]) -> None:
     if args.downloads and args.downloads.resolve().is_relative_to(args.dest.resolve()):
         parser.error("--downloads is in DEST, which must be empty: name another folder")
     work = Preparation(parser.prog, args.dest, settings, packages=tools)
-    if work.done(folder=own_copy(corpus.folder, args.folder)):
+    if work.done(folder=copy_at_hand(corpus.folder, args.folder)):
         return
     with work:
         found = gather(corpus, args, work.folder / "downloads")

@@ -233,8 +233,8 @@ def read_runs(path: Path | str, may_differ: frozenset[str] = frozenset()) -> lis
         return [read_result(path)]
     if any((path / name).exists() for name in (provenance.FILE, PREPARED)):
         return [read_run(path, may_differ)]
-    if found := sorted(path.rglob(provenance.FILE)):
-        return [read_run(file.parent, may_differ) for file in found]
+    if runs := sorted(file.parent for file in path.rglob(provenance.FILE)):
+        return [read_run(run, may_differ) for run in runs]
     results = [read_result(file) for file in sorted(path.rglob("*.json"))]
     return results or [read_run(path, may_differ)]
 

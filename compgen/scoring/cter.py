@@ -200,8 +200,8 @@ def align(
 
 
 def _bare(text: str) -> str:
-    """The words of a text in one line, without marks: Moses writes ``dog 's`` for ``dog's``."""
-    words = re.findall(r"\w+", html.unescape(joined(text)))
+    """A text without apostrophes and the like: Moses writes ``dog 's`` for ``dog's``."""
+    words = re.findall(r"\w+|[^\w\s'\u2019&-]", html.unescape(joined(text)))
     return f" {' '.join(words)} "
 
 

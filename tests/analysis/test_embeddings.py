@@ -34,5 +34,11 @@ def test_a_word_that_is_not_there_has_near_ones(dictionary):
         vocabulary.index(dictionary, "xyz", "source")
 
 
+def test_neighbours_by_hand():
+    points = np.array([[0.0], [1.0], [3.0], [7.0]])
+    assert neighbours(points, 2).tolist() == [[1, 2], [0, 2], [1, 0], [2, 1]]
+    assert neighbours(points, 9).shape == (4, 3)
+
+
 def test_a_word_is_no_neighbour_of_itself_beside_a_copy():
     assert neighbours(np.zeros((3, 2)), 2).tolist()[1] in ([0, 2], [2, 0])

@@ -84,6 +84,9 @@ def test_other_models(recipe, languages, method, tmp_path, run):
         (other / "checkpoint_best.pt").write_text("of another seed")
         said = script(*words, **two_pass, PLAIN=str(other), status=2)
         assert "second holds a training with METHOD=proto-two-pass of " in said
+        (tmp_path / "second/checkpoint_last.pt").unlink()  # as if it had been stopped before
+        assert "num_updates 10" in script(*words, **two_pass, PLAIN=str(save))
+        assert "nothing is left to train" in script(*words, **two_pass)  # PLAIN is gone
     if (recipe, method) == ("scan", "cat"):
         script("scan/evaluate.sh", data, save, "--max-len-b=4", BEAM="1")
         assert {path.name for path in save.glob("test.*.json")} == {

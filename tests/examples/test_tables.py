@@ -116,13 +116,15 @@ def test_a_queue_that_is_ended_or_killed_is_called_again(out, tmp_path):
 
 def test_a_run_whose_line_has_left_the_file_goes_on(out, tmp_path):
     runs = file(tmp_path, f"run 1 tiny/left plain 1 {QUICK} {FLAGS}")
-    queue = begin(f"{instant()}/python", out, "tiny/left", "--file", runs)
+    results = tmp_path / "results"
+    queue = begin(f"{instant()}/python", out, "tiny/left", "--file", runs, "--results", results)
     wait_for(out / "tiny/left/plain.1/train.log")
     file(tmp_path, f"run 1 tiny/left plain 2 {QUICK} {FLAGS}")
     said, _ = queue.communicate()
     assert queue.returncode == 0, said
+    assert said.index("plain.1 is done") < said.index("plain.2 starts")
     for seed in (1, 2):
-        assert (out / f"tiny/left/plain.{seed}/RESULT.json").exists()
+        assert (results / f"tiny/left/plain.{seed}.json").exists()
 
 
 def test_every_figure_of_the_papers_has_a_row(tmp_path):

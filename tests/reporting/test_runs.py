@@ -185,6 +185,11 @@ def test_the_data_are_known_by_their_checksums(make, tmp_path):
     assert read_run(folder).settings["data"] == copied.settings["data"]
 
 
+def test_a_folder_of_runs_is_its_runs(make):
+    runs = [make("sal.1", session(seed=1)), make("sal.2", session(seed=2))]
+    assert [run.path for run in read_runs(runs[0].parent)] == runs
+
+
 def test_a_resumed_run_is_one_run(make):
     run = read_run(make("sal.1", session(40), session(50)))
     assert (run.updates, run.minutes) == (90, 90)

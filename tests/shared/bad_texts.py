@@ -137,6 +137,7 @@ PREPARATIONS = {
     f"sst2 {SETS} --from @sst2 --valid-size 60": "must have 1 to 59 items, not 60",
     f"sts_b {SETS} --from @folder": "@folder/Stsbenchmark.tar.gz",
     f"sts_b {SETS} --from @sts_b --genres images,film": "--genres: no train pair",
+    f"sts_b {SETS} --from @sts_b --genres train-only": "leave no sentence for valid",
     f"sts_b {SETS} --from @sts_b --ood film": "--ood: no test pair is of the genre 'film'",
     f"bird {SETS}": "BiRD.txt is not offered for download",
     f"bird {SETS} --from @folder": "@folder/BiRD.txt",
