@@ -271,7 +271,6 @@ def in_subprocess(command: str, *words: str, redirect: str) -> tuple[int, str]:
     import subprocess
     import sys
 
-    module = command.replace("compgen-", "compgen_cli.")
-    line = " ".join([sys.executable, "-m", module, *words, redirect])
+    line = " ".join([str(Path(sys.executable).with_name(command)), *words, redirect])
     done = subprocess.run(["bash", "-c", line], stderr=subprocess.PIPE, text=True, check=False)
     return done.returncode, done.stderr
