@@ -22,7 +22,7 @@ from fairseq import options as command_line  # noqa: E402
 from fairseq import utils as fairseq_utils  # noqa: E402
 from fairseq.data import Dictionary, bucket_pad_length_dataset, data_utils  # noqa: E402
 from fairseq.dataclass import utils as dataclass_utils  # noqa: E402
-from fairseq.dataclass.configs import FairseqConfig  # noqa: E402
+from fairseq.dataclass.configs import CommonConfig  # noqa: E402
 from fairseq.distributed import utils as distributed_utils  # noqa: E402
 from fairseq.file_io import PathManager  # noqa: E402
 from fairseq.logging import metrics  # noqa: E402
@@ -83,7 +83,7 @@ def scale_as_told(
     init(optimizer, cfg, *args, **kwargs)
     first, window = cfg.common.amp_init_scale, cfg.common.amp_scale_window
     told = {"growth_interval": window} if window is not None else {}
-    if first == FairseqConfig().common.amp_init_scale:
+    if first == CommonConfig().amp_init_scale:
         first = cfg.common.fp16_init_scale
     optimizer._grad_scaler = torch.amp.GradScaler("cuda", init_scale=first, **told)
 
@@ -213,11 +213,11 @@ def average_what_is_tied_once(
     fairseq moves it at each of its names, so that its decay is squared. Buffers of integers, which
     have no average, are copied.
     """
-    state = {name: value for name, value in model.state_dict().items() if torch.is_tensor(value)}
-    ema.skip_keys |= {name for name, value in state.items() if not value.is_floating_point()}
+    state = model.state_dict().items()
+    ema.skip_keys |= {n for n, v in state if torch.is_tensor(v) and not v.is_floating_point()}
     named = {
         value.data_ptr() if torch.is_tensor(value) and value.numel() else name: (name, value)
-        for name, value in model.state_dict().items()
+        for name, value in state
     }
     step(ema, SimpleNamespace(state_dict=lambda: dict(named.values())), *args)
 

@@ -199,18 +199,19 @@ def _precision(args: Namespace) -> None:
 
 
 def _unused(args: Namespace) -> None:
-    """Without CAT's equation 6 nothing reads the last layer's mixed states."""
+    """Without CAT's equation 6 nothing reads the last layer's mixed states, without H(q, p) nothing
+    trains SQ-Transformer's predictors."""
     unread = ""
     if getattr(args, "composition", "codebook") != "none":
         if getattr(args, "ablation", None) in ("sufficiency", "semantics-composition"):
             unread = f"--ablation {args.ablation}"
         elif getattr(args, "sufficiency", 1) == 0:
             unread = "--sufficiency 0"
-    quantizer, plain = getattr(args, "quantizer", None), getattr(args, "attention", "") == "plain"
-    predicts = quantizer == "sovq" or (quantizer is None and not plain)
-    predicts = predicts and getattr(args, "code_classes", "learned") == "learned"
-    if predicts and getattr(args, "mmi_cross_entropy", None) == 0:
-        unread = "--mmi-cross-entropy 0"
+    if getattr(args, "mmi_cross_entropy", None) == 0:
+        default = "none" if getattr(args, "attention", "") == "plain" else "sovq"
+        learned = getattr(args, "code_classes", "learned") == "learned"
+        if learned and (getattr(args, "quantizer", None) or default) == "sovq":
+            unread = "--mmi-cross-entropy 0"
     many = getattr(args, "distributed_world_size", 1) > 1
     if unread and many and args.ddp_backend not in ("legacy_ddp", "no_c10d"):
         raise ValueError(

@@ -103,15 +103,16 @@ train_transformer() {
         proto-identity) method=("${prototypes[@]}" "${stages[@]}" --prototype-identity) ;; # beyond it
         proto-random) method=("${prototypes[@]}" --prototypes random) ;;
         proto-two-pass)
-            local of="${PLAIN:-}/checkpoint_best.pt" which
-            if [[ -e $save/checkpoint_last.pt && ! -e $of ]]; then # it is needed no more
-                which="$(sed -nE 's/^METHOD=[^ ]*( of .*) SEED=.*/\1/p' "$save/METHOD")"
-            elif [[ -e $of ]]; then
-                which=" of $(cksum <"$of")"
+            local of="${PLAIN:-}/checkpoint_best.pt"
+            if [[ -e $of ]]; then
+                METHOD+=" of $(cksum <"$of")"
+            elif [[ -e $save/checkpoint_last.pt && -e $save/METHOD ]] && # it is needed no more
+                [[ $(<"$save/METHOD") =~ ^METHOD=(proto-two-pass.*)\ SEED= ]]; then
+                METHOD="${BASH_REMATCH[1]}"
             else
                 refuse "PLAIN=${PLAIN:-} is to be the folder of a finished run of transformer"
             fi
-            begin "$which"
+            begin
             if [[ ! -e $save/checkpoint_last.pt ]]; then
                 compgen-prototypes extract "$of" "$data" "${device[@]}" --arch "$3" "${states[@]}" \
                     --force --output "$save/table.pt"
@@ -168,11 +169,9 @@ train_recurrent() {
         --validate-interval 1000000 "${schedule[@]}" "$@"
 }
 
-# begin [MORE]: makes SAVE this training's, or refuses; MORE is what else decides whose it is.
+# begin: makes SAVE this training's, or refuses; nothing changes if it is called twice.
 begin() {
-    local run="METHOD=${METHOD:-sq}${1:-} SEED=$SEED SIZE=$SIZE"
-    [[ -z ${begun:-} ]] || return 0
-    begun=1
+    local run="METHOD=${METHOD:-sq} SEED=$SEED SIZE=$SIZE"
     if [[ -e $save/checkpoint_last.pt && -e $save/METHOD ]] && [[ $(<"$save/METHOD") != "$run" ]]; then
         refuse "$save holds a training with $(<"$save/METHOD"), not $run; name another folder"
     fi
@@ -244,13 +243,12 @@ codes() {
         2>"$save/codes.err"
     then
         mv "$file.partial" "$file"
-    else
+    elif grep -q "has no codes" "$save/codes.err"; then
         rm "$file.partial"
-        if ! grep -q "has no codes" "$save/codes.err"; then
-            cat "$save/codes.err" >&2
-            rm "$save/codes.err"
-            exit 1
-        fi
+    else
+        cat "$save/codes.err" >&2
+        rm "$file.partial" "$save/codes.err"
+        exit 1
     fi
     rm "$save/codes.err"
 }

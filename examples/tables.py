@@ -222,10 +222,8 @@ class Queue:
                 self._reap()
                 states = {folder: self._state(folder) for folder in self.folders()}
                 # a child's line may have left the file, another process may run others of it
-                running = len(self.children) + sum(
-                    state == RUNNING and folder.run.path not in self.children
-                    for folder, state in states.items()
-                )
+                of_file = {folder.run.path for folder, s in states.items() if s == RUNNING}
+                running = len(self.children.keys() | of_file)
                 for folder in self._ready(states)[: max(self.args.jobs - running, 0)]:
                     self._start(folder)
                     running += 1

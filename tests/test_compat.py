@@ -87,18 +87,13 @@ def test_amp_has_the_scale_that_its_flags_name(given, first, window):
 def test_what_a_gpu_or_several_cannot_train(words, reason):
     criterion = {"sq_transformer": "structural_cross_entropy", "cat": "cat_pretraining"}
     task = "cat_pretraining" if "--arch cat" in words else "translation"
-    given = [
-        "data",
-        "--task",
-        task,
-        "--criterion",
-        criterion.get(words.split()[1], "cross_entropy"),
-    ]
+    trained = criterion.get(words.split()[1], "cross_entropy")
+    given = f"data --task {task} --criterion {trained} {words}".split()
     devices = mock.patch("torch.cuda.device_count", return_value=2)
     with devices, mock.patch("torch.cuda.is_available", return_value=True):
         parser = options.get_training_parser()
         with pytest.raises(ValueError, match=reason) if reason else contextlib.nullcontext():
-            options.parse_args_and_arch(parser, [*given, *words.split()])
+            options.parse_args_and_arch(parser, given)
 
 
 def test_a_criterion_without_the_models_own_terms_is_warned_of(caplog):

@@ -118,10 +118,13 @@ def gather(corpus: Corpus, args: argparse.Namespace, downloads: Path) -> dict[st
     folder = own_copy(corpus.folder, args.folder)
     lists = [folder / "SHA256SUMS"] if folder and (folder / "SHA256SUMS").exists() else []
     lists += [args.checksums] if args.checksums else []
-    known = {Path(n).name: d for path in lists for n, d in read_checksums(path).items()}
-    names = [Path(one.name).name for one in corpus.downloads]
-    if args.checksums and not any(Path(n).name in names for n in read_checksums(args.checksums)):
-        raise ValueError(f"{args.checksums} lists none of {', '.join(names)}.")
+    known: dict[str, str] = {}
+    for path in lists:
+        listed = {Path(name).name: digest for name, digest in read_checksums(path).items()}
+        names = [Path(one.name).name for one in corpus.downloads]
+        if path == args.checksums and not listed.keys() & set(names):
+            raise ValueError(f"{path} lists none of {', '.join(names)}.")
+        known |= listed
     found: dict[str, Path] = {}
     for one in corpus.downloads:
         digest = known.get(Path(one.name).name, one.sha256)

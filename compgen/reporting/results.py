@@ -99,8 +99,8 @@ def result(folder: Path | str, may_differ: frozenset[str] = frozenset()) -> dict
 
 def without_folders(command: str) -> str:
     """A command with the names of the folders and files of the machine that it ran on."""
-    words = (Path(word) if word.startswith("/") else word for word in shlex.split(command))
-    return shlex.join(word.name if isinstance(word, Path) else word for word in words)
+    words = shlex.split(command)
+    return shlex.join(Path(word).name if word.startswith("/") else word for word in words)
 
 
 def flags(command: str) -> dict[str, list[str]]:

@@ -169,9 +169,9 @@ class SQDecoder(FairseqIncrementalDecoder):
             caches = incremental_state.setdefault(self._CACHES, [{} for _ in stack.layers])
         embedded = stack.embed(tokens)
         keep = tokens.ne(stack.pad)
-        # with --num-batch-buckets the end, moved to the beginning, stays before padding, too
-        keep = keep & ~(tokens.eq(stack.eos) & keep.cumsum(1).gt(1))
         if caches is None:
+            # with --num-batch-buckets the end, moved to the beginning, stays before padding, too
+            keep = keep & ~(tokens.eq(stack.eos) & keep.cumsum(1).gt(1))
             mask = causal_mask(tokens.size(1), embedded)
             if self.left_pad:  # padding on the left is not hidden by the causal mask
                 mask = mask + padding_mask(keep, embedded.dtype)

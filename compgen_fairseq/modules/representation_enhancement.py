@@ -4,13 +4,10 @@ Huang et al. (2024), "Towards Equipping Transformer with the Ability of Systemat
 Compositionality", section 3.2.
 """
 
-from collections.abc import Sequence
-from typing import Any
-
 import torch
 import torch.nn as nn
 import torch.nn.functional as F
-from fairseq.modules import LayerNorm
+from fairseq.modules import FairseqDropout, LayerNorm
 from torch import Tensor
 
 from compgen_fairseq.modules.dropout import apply_dropout
@@ -35,8 +32,8 @@ class RepresentationEnhancement(nn.Module):
     def __init__(self, embed_dim: int, num_heads: int, head_dim: int, dropout: float = 0.0):
         super().__init__()
         self.num_heads = num_heads
-        self.dropout = dropout
-        self.retained = False
+        # drawn by apply_dropout; it knows --retain-dropout
+        self.dropout_module = FairseqDropout(dropout, module_name=type(self).__name__)
         inner = num_heads * head_dim
         self.qkv_proj = nn.Linear(embed_dim, 3 * inner)
         self.out_proj = nn.Linear(inner, embed_dim)
@@ -46,17 +43,6 @@ class RepresentationEnhancement(nn.Module):
         nn.init.xavier_uniform_(self.out_proj.weight)
         for linear in (self.qkv_proj, self.out_proj):
             nn.init.zeros_(linear.bias)
-
-    def make_generation_fast_(
-        self,
-        name: str,
-        retain_dropout: bool = False,
-        retain_dropout_modules: Sequence[str] | None = None,
-        **_: Any,
-    ) -> None:
-        """fairseq-generate's ``--retain-dropout`` and ``--retain-dropout-modules``."""
-        named = retain_dropout_modules is None or type(self).__name__ in retain_dropout_modules
-        self.retained = retain_dropout and named
 
     def forward(self, h_comp: Tensor, h_cont: Tensor, padding_mask: Tensor | None = None) -> Tensor:
         """Mix the two representations of each sentence.
@@ -78,6 +64,6 @@ class RepresentationEnhancement(nn.Module):
             mask = padding_mask.logical_not().repeat(1, 2)[:, None, None]  # (B, 1, 1, 2T)
         out = F.scaled_dot_product_attention(query, key, value, mask)
         halves = out.transpose(1, 2).reshape(batch, 2, length // 2, -1)  # (B, 2, T, width)
-        dropping = self.training or self.retained
-        added = apply_dropout(self.out_proj(halves.mean(1)), self.dropout, dropping)
+        dropping = self.training or self.dropout_module.apply_during_inference
+        added = apply_dropout(self.out_proj(halves.mean(1)), self.dropout_module.p, dropping)
         return self.layer_norm((h_comp + h_cont) / 2 + added)

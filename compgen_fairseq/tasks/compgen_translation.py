@@ -164,13 +164,8 @@ class CompgenTranslationTask(prototype_hook.PrototypeStages, TranslationTask):
         prototype_hook.begin_epoch(self, epoch, model)
         options = getattr(self, "training_options", None)
         validates = not (options and options.dataset.disable_validation)
-        if (
-            self.cfg.eval_cter
-            and validates
-            and not any(
-                isinstance(dataset, eval_cter.CompoundDataset) for dataset in self.datasets.values()
-            )
-        ):
+        compounds = (isinstance(d, eval_cter.CompoundDataset) for d in self.datasets.values())
+        if self.cfg.eval_cter and validates and not any(compounds):
             raise ValueError(
                 f"--eval-cter: no validation set has its compounds in {self._cter_file('')}: leave "
                 "it out, or put the compound of each sentence into a file SUBSET.compound there"

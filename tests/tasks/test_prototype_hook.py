@@ -166,6 +166,7 @@ def test_another_number_of_prototypes_than_the_checkpoint_has(extractions):
         (f"{TWO_WORKERS}=fully_sharded", "needs --ddp-backend legacy_ddp or pytorch_ddp"),
         ("ema.store_ema=true", "--store-ema can't follow a table that grows"),
         ("common.fp16=true optimizer.weight_decay=0.1", "would shrink the prototype attention"),
+        ("common.bf16=true optimizer.weight_decay=0.1", "use --amp, or --memory-efficient-fp16"),
         (
             "common.bf16=true common.memory_efficient_bf16=true optimizer.weight_decay=0.1 "
             f"{TWO_WORKERS}=legacy_ddp",
