@@ -1,7 +1,7 @@
 # make setup       the environment in .venv
 # make quickstart  environment, SCAN from its grammar, our SQ-Transformer and a plain one, a page
 # make test        environment with test tools, the test suite
-# make test-fast   what of it neither trains nor runs commands
+# make test-fast   the tests that neither train nor run commands
 # make lint        ruff, mypy and shellcheck
 # make gpu-check   checks an installation: with a GPU its tests, speed and a training (20 minutes);
 #                  without one what can be checked. OUT=runs/gpu-check is where figures go

@@ -264,7 +264,7 @@ def main(argv: Sequence[str] | None = None) -> None:
     if (args.data is None) == (args.scale is None):
         sys.exit("prototypes: give either DATA or --scale TYPES")
     if args.data is not None and not any(Path(args.data).glob("dict.*.txt")):
-        sys.exit(f"prototypes: {args.data} is no folder that fairseq-preprocess wrote")
+        sys.exit(f"prototypes: {args.data} is not a folder that fairseq-preprocess wrote")
     torch.set_num_threads(args.threads)
     logging.disable(logging.INFO)
     try:

@@ -281,7 +281,7 @@ def run(args: argparse.Namespace) -> None:
         ValueError: on arguments that make no sense.
     """
     if not any(Path(args.data).glob("dict.*.txt")):
-        raise ValueError(f"{args.data} is no folder that fairseq-preprocess wrote")
+        raise ValueError(f"{args.data} is not a folder that fairseq-preprocess wrote")
     specs = [split_spec(s) for s in [*SUITES.get(args.suite, ()), *args.arch]]
     labels = [label for label, _, _ in specs]
     if not specs:

@@ -54,7 +54,9 @@ class Record:
             try:
                 self.before = list(json.loads(self.path.read_text(encoding="utf-8"))["sessions"])
             except (ValueError, LookupError, TypeError):
-                raise ValueError(f"{self.path}: it is no record of a training; remove it") from None
+                raise ValueError(
+                    f"{self.path}: it is not a record of a training; remove it"
+                ) from None
         self.began = time.monotonic()
         self.session = {
             "started": datetime.now(UTC).isoformat(timespec="seconds"),

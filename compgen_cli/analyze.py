@@ -45,7 +45,7 @@ def main(argv: list[str] | None = None) -> int:
     @command(f"compgen-analyze {args.kind}")
     def analyze(argv: list[str] | None = None) -> int:
         if args.out and Path(args.out).exists() and not Path(args.out).is_dir():
-            raise ValueError(f"{args.out} is no folder: choose another --out")
+            raise ValueError(f"{args.out} is not a folder: choose another --out")
         print(*args.run(args), sep="\n")
         return 0
 

@@ -1,4 +1,4 @@
-"""``compgen-cter``: the compound translation error rate (CTER), of CoGnition's compounds or own."""
+"""``compgen-cter``: compound translation error rate (CTER), for CoGnition or your own compounds."""
 
 import argparse
 import json
@@ -136,8 +136,8 @@ def _parser() -> argparse.ArgumentParser:
     text.add_argument(
         "--against",
         metavar="FILE",
-        help="instead: how well both rules agree with people's verdicts, a TSV with the columns "
-        "source, compound, hypothesis and error (0 or 1)",
+        help="instead: compare both sets of rules with people's verdicts, in a TSV with the "
+        "columns source, compound, hypothesis and error (0 or 1)",
     )
     parser.add_argument(
         "--compound",
@@ -147,7 +147,7 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument(
         "--lexicon",
         metavar="FILE",
-        help="the translations of each atom, own or CoGnition's (docs/cter.md; default: "
+        help="the translations of each atom, yours or CoGnition's (docs/cter.md; default: "
         "$COMPGEN_DATA/cognition/eval/lexicon)",
     )
     parser.add_argument(
@@ -158,7 +158,7 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument(
         "--strict",
         action="store_true",
-        help="want the compound's translation to be one phrase (docs/notes/cter.md); not "
+        help="require the compound's translation to be one phrase (docs/notes/cter.md); not "
         "comparable with published numbers",
     )
     parser.add_argument("--json", action="store_true", help="print JSON")

@@ -30,7 +30,7 @@ def main(argv: list[str] | None = None) -> int:
     """Print the scores; errors end in one sentence."""
     parser = Parser(prog="compgen-predict", description=__doc__)
     add = parser.add_argument
-    add("checkpoint", help="a fine-tuned one")
+    add("checkpoint", help="a fine-tuned checkpoint")
     add("data", help="the data folder, with input0 and label")
     add("--subset", default="test", help="default: %(default)s")
     add("--label", help="score only the sentences of this class: PAWS's non-paraphrases are 0")

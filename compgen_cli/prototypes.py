@@ -32,7 +32,7 @@ def extract(args: argparse.Namespace) -> None:
     k = args.prototypes_per_token
     if args.arch is not None:
         if ARCH_MODEL_NAME_REGISTRY.get(args.arch) != "proto_transformer":
-            raise ValueError(f"--arch {args.arch} is no preset of proto_transformer")
+            raise ValueError(f"--arch {args.arch} is not a preset of proto_transformer")
         preset = argparse.Namespace()
         ARCH_CONFIG_REGISTRY[args.arch](preset)
         k = k or preset.prototypes_per_token

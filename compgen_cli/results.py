@@ -47,7 +47,7 @@ def _write(args: argparse.Namespace) -> None:
 
 def _tables(args: argparse.Namespace) -> None:
     if not Path(args.folder).is_dir():
-        raise ValueError(f"{args.folder} is no folder of results")
+        raise ValueError(f"{args.folder} is not a folder of results")
     files = [(args.out, tables(args.folder))]
     if args.readme:
         readme = read_text(args.readme)

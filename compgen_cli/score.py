@@ -57,20 +57,19 @@ def add_options(parser: argparse.ArgumentParser) -> None:
         "--expected",
         type=AT_LEAST_1.whole,
         metavar="N",
-        help="the number of sentences that were to be translated; by default the log says it",
+        help="how many sentences the log must have (default: the number it states)",
     )
     parser.add_argument(
         "--reference",
         metavar="FILE",
-        help="the references in the order of the data set, instead of the log's, "
-        "in which unknown words are lost",
+        help="references in the order of the data set; the log's have lost their unknown words",
     )
     parser.add_argument("--json", action="store_true", help="print JSON")
     group = parser.add_argument_group(
         "BLEU and chrF", "CoGnition: --detokenize chinese --tokenize zh"
     )
     group.add_argument(
-        "--tokenize", choices=TOKENIZERS, default="13a", help="sacreBLEU's, for BLEU"
+        "--tokenize", choices=TOKENIZERS, default="13a", help="sacreBLEU's tokenizer, for BLEU"
     )
     group.add_argument(
         "--detokenize",

@@ -17,9 +17,9 @@ def main(argv: list[str] | None = None) -> int:
     add("data", help="the folder that prepare/pretraining.sh made")
     add("words", nargs="+", metavar="WORD", help="a word of the text")
     add("--subset", default="valid", help="where the words are looked for (default: %(default)s)")
-    text = "codes of a word (default: %(default)s)"
+    text = "codes shown per word (default: %(default)s)"
     add("--top", type=AT_LEAST_1.whole, default=8, metavar="N", help=text)
-    text = "from 1 on (default: the last, of sememes)"
+    text = "counted from 1 (default: the last, of sememes)"
     add("--layer", type=AT_LEAST_1.whole, metavar="N", help=text)
     add("--json", action="store_true", help="print JSON")
     args = parser.parse_args(argv)

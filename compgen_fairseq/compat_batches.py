@@ -26,7 +26,7 @@ def keep_the_last_batch(
 ) -> list[Any]:
     """Return every index in a batch.
 
-    fairseq drops the last batch when its size is no multiple of
+    fairseq drops the last batch when its size is not a multiple of
     ``--required-batch-size-multiple`` (8 by default), so that training, validation, generation
     and interactive use each lose up to 7 sentences; without any index it fails instead.  What is
     dropped is one whole batch within the limits, so it is put back as it was.

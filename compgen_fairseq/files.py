@@ -43,14 +43,14 @@ def open_dictionary(read: Callable[[Any, Any], None], dictionary: Dictionary, fi
         read(dictionary, file)
     except Exception as error:
         reason = " ".join(str(error).split("Duplicate words can")[0].split())
-        raise ValueError(f"{file} is no dictionary ({reason}): {AGAIN}") from error
+        raise ValueError(f"{file} is not a dictionary ({reason}): {AGAIN}") from error
 
 
 def find_language_pair(infer: Callable[[str], Any], folder: str) -> Any:
     """The languages of a data folder, by fairseq's ``infer_language_pair``.
 
     Raises:
-        ValueError: it is no folder, or its files tell none.
+        ValueError: it is not a folder, or its files tell none.
     """
     if not Path(folder).is_dir():
         what = "is a file" if Path(folder).exists() else "is not there"
@@ -142,7 +142,7 @@ def open_checkpoint(
             could run code.
     """
     if not Path(path).is_file():
-        raise ValueError(f"{path} is no file: name a checkpoint of fairseq-train")
+        raise ValueError(f"{path} is not a file: name a checkpoint of fairseq-train")
     try:
         changed = _changed_part(path)
     except (zipfile.BadZipFile, NotImplementedError, EOFError):
@@ -165,7 +165,7 @@ def open_checkpoint(
         state, reason = {}, error
     if not (isinstance(state, dict) and "model" in state):
         raise ValueError(
-            f"{path} is no checkpoint of fairseq-train, or only a part of one"
+            f"{path} is not a checkpoint of fairseq-train, or only a part of one"
         ) from reason
     options = getattr(state.get("cfg"), "model", None)
     arch = getattr(options, "_name", None) or getattr(options, "arch", None)

@@ -84,7 +84,7 @@ def generation_options(flag: str, text: str) -> dict[str, Any]:
         raise ValueError(f"{flag} must be a JSON object, not {text[:80]!r}")
     for name, value in options.items():
         if name not in GENERATION:
-            raise ValueError(f"{flag}: {name!r} is no option of the search; beam, for example, is")
+            raise ValueError(f"{flag}: {name!r} is not a generation option, as beam is")
         if GENERATION[name] is bool and type(value) is not bool:
             raise ValueError(f"{flag}: {name} must be true or false, not {value!r}")
         if GENERATION[name] in (int, float) and type(value) not in (int, float):
@@ -101,12 +101,12 @@ def _folders(args: Namespace) -> None:
         path = Path(folder).absolute()
         there = next(place for place in (path, *path.parents) if place.exists())
         if not there.is_dir():
-            raise ValueError(f"--save-dir {folder}: {there} is no folder")
+            raise ValueError(f"--save-dir {folder}: {there} is not a folder")
     begun = folder and Path(folder, "checkpoint_last.pt").is_file()  # the others count no more
     for name in ("restore_file", *(() if begun else ("finetune_from_model", "continue_once"))):
         file = getattr(args, name, None) or "checkpoint_last.pt"
         if file != "checkpoint_last.pt" and "//" not in file and not Path(file).is_file():
-            raise ValueError(f"--{name.replace('_', '-')} {file} is not there")
+            raise ValueError(f"--{name.replace('_', '-')} {file} does not exist")
 
 
 def _sizes(args: Namespace) -> None:

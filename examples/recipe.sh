@@ -110,7 +110,7 @@ train_transformer() {
                 [[ $(<"$save/METHOD") =~ ^METHOD=(proto-two-pass.*)\ SEED= ]]; then
                 METHOD="${BASH_REMATCH[1]}"
             else
-                refuse "PLAIN=${PLAIN:-} is to be the folder of a finished run of transformer"
+                refuse "PLAIN=${PLAIN:-} must be the folder of a finished run with METHOD=transformer"
             fi
             begin
             if [[ ! -e $save/checkpoint_last.pt ]]; then

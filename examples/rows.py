@@ -105,7 +105,7 @@ def _runs(words: Sequence[str], data: dict[str, tuple[str, tuple[str, ...]]]) ->
     """The runs of one line, seed by seed."""
     _, priority, table, methods, seeds, *more = words
     if not re.fullmatch(r"-?\d+", priority):
-        raise TablesError(f"the priority {priority} is no whole number")
+        raise TablesError(f"the priority {priority} is not a whole number")
     name, _, setting = table.partition("/")
     if name not in data:
         raise TablesError(f"no line above says what the data {name} are")
@@ -128,7 +128,7 @@ def _seeds(text: str) -> list[str]:
     for part in text.split(","):
         found = re.fullmatch(r"(\d+)(?:-(\d+))?", part)
         if not found:
-            raise TablesError(f"{part!r} is no seed")
+            raise TablesError(f"{part!r} is not a seed")
         first, last = int(found[1]), int(found[2] or found[1])
         if last < first:
             raise TablesError(f"the seeds {part!r} end before they begin")

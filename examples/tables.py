@@ -363,8 +363,12 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser.add_argument("--file", type=Path, default=EXAMPLES / "tables.txt", help="the runs")
     parser.add_argument("--data", type=Path, help="where data are prepared (default: OUT/data-bin)")
     parser.add_argument("--results", type=Path, help="where copies of finished runs' results go")
-    parser.add_argument("--jobs", type=int, default=1, metavar="N", help="so many side by side")
-    parser.add_argument("--status", action="store_true", help="show what there is, and end")
+    parser.add_argument(
+        "--jobs", type=int, default=1, metavar="N", help="runs at a time (default: 1)"
+    )
+    parser.add_argument(
+        "--status", action="store_true", help="show what is done and what is left, and exit"
+    )
     parser.add_argument("--only", metavar="JSON", help=argparse.SUPPRESS)  # one job of a queue
     args = parser.parse_intermixed_args(argv)
     args.out = args.out.resolve()

@@ -23,7 +23,7 @@ installed() {
     exit 1
 }
 
-# whole LEAST NAME...: refuses a variable that is set but is no whole number from LEAST on. Bash
+# whole LEAST NAME...: refuses a variable that is set but is not a whole number from LEAST on. Bash
 # takes other text in its arithmetic for an expression, which can run commands.
 whole() {
     local least="$1" name value
@@ -31,7 +31,7 @@ whole() {
     for name in "$@"; do
         value="${!name:-$least}"
         if [[ ! $value =~ ^(0|[1-9][0-9]{0,8})$ ]] || ((value < least)); then
-            refuse "$name=${value@Q} is no whole number from $least to 999999999"
+            refuse "$name=${value@Q} is not a whole number from $least to 999999999"
         fi
     done
 }

@@ -29,7 +29,7 @@ def test_sessions_add_up_and_a_fresh_start_begins_anew(tmp_path, monkeypatch):
     Record(tmp_path, SETTINGS, 0).save(1, 8)
     assert len(json.loads((tmp_path / "RUN.json").read_text())["sessions"]) == 1
     (tmp_path / "RUN.json").write_text("{")
-    with pytest.raises(ValueError, match=r"RUN\.json: it is no record of a training; remove it"):
+    with pytest.raises(ValueError, match=r"RUN\.json: it is not a record of a training; remove it"):
         Record(tmp_path, SETTINGS, 1)
     with pytest.raises(ValueError, match=r"none/RUN\.json: No such file"):
         Record(tmp_path / "none", SETTINGS, 0).save(0, 0)
@@ -61,5 +61,5 @@ def test_the_revision_is_this_repository_s():
     words = ["git", "-C", str(Path(__file__).parent), "rev-parse", "HEAD"]
     done = subprocess.run(words, capture_output=True, text=True)
     if done.returncode:
-        pytest.skip("this is no clone")
+        pytest.skip("this is not a clone")
     assert str(revision()).removesuffix("-dirty") == done.stdout[:12]

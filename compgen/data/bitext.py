@@ -129,7 +129,7 @@ def read_pairs(source: Path, target: Path, progress: str) -> Iterator[Pair]:
         if one is None or other is None:
             shorter, longer = (source, target) if one is None else (target, source)
             raise ValueError(
-                f"{shorter} has only {number} lines and {longer} has more: they are no pair."
+                f"{shorter} has only {number} lines and {longer} has more: they are not a pair."
             )
         yield one, other
 

@@ -84,7 +84,7 @@ Lines = list[str]
 class Cutter:
     """Divides sentences into the most probable words (unigram model).
 
-    A character that is no word counts as one that was seen half a time; of equally probable
+    A character that is not a word counts as one that was seen half a time; of equally probable
     divisions the one with the shorter last word is taken. On 1,000 held-out training sentences of
     the low-resource setting it agrees with the publisher's own division in 96.5% (F1 of words).
 
@@ -123,7 +123,7 @@ def choose_groups(lines: int, seed: int = 1) -> list[int]:
     """The line indices of a random 20% (rounded down) of the groups of five, in their order.
 
     Raises:
-        ValueError: ``lines`` is no multiple of five.
+        ValueError: ``lines`` is not a multiple of five.
     """
     if lines % GROUP:
         raise ValueError(f"CG-test has {lines} lines, which are not groups of {GROUP}.")

@@ -56,7 +56,9 @@ def read(path: Path) -> list[Example]:
     for number, line in enumerate(read_lines(path), start=1):
         fields = line.split("\t")
         if len(fields) != 3:
-            raise ValueError(f"{path}, line {number} has not three fields with tabs between.")
+            raise ValueError(
+                f"{path}, line {number} does not have three fields with tabs between them."
+            )
         examples.append(Example(*(field.strip() for field in fields)))
     return examples
 

@@ -39,7 +39,7 @@ def fetch(url: str, sha256: str, path: Path) -> Path:
         _check(path, sha256, f"{path} is there but is not {url}", "remove it and run again")
         return path
     if not url.startswith(("http://", "https://")):  # urllib would open file: addresses too
-        raise ValueError(f"{url} is no http or https address.")
+        raise ValueError(f"{url} is not an http or https address.")
     part = path.with_name(path.name + ".part")
     path.parent.mkdir(parents=True, exist_ok=True)
     failures = 0
@@ -57,7 +57,7 @@ def fetch(url: str, sha256: str, path: Path) -> Path:
         except (OSError, http.client.HTTPException) as error:
             reason = str(getattr(error, "reason", error)) or type(error).__name__
         except ValueError:
-            raise ValueError(f"{url} is no http or https address.") from None
+            raise ValueError(f"{url} is not an http or https address.") from None
         failures = 1 if _size(part) > before else failures + 1
         if failures == ATTEMPTS:
             raise ValueError(

@@ -78,7 +78,7 @@ def read_senses(path: Path) -> Annotations:
         found = []
     if not found:
         raise ValueError(
-            f"{path} is no list of OpenHowNet's senses, objects with 'en_word' and 'Def', in JSON."
+            f"{path} is not a list of OpenHowNet's senses (objects with 'en_word' and 'Def')."
         )
     return _annotations(found, (name for _, name in found))
 
@@ -88,7 +88,7 @@ def _rows(path: Path) -> Iterator[tuple[int, str, str]]:
     for number, line in enumerate(read_lines(path), start=1):
         fields = line.split("\t")
         if len(fields) != 2:
-            raise ValueError(f"{path}, line {number} has not two fields with a tab between.")
+            raise ValueError(f"{path}, line {number} does not have two fields, a tab between them.")
         yield number, fields[0], fields[1]
 
 

@@ -189,7 +189,7 @@ class SetPreparation(Preparation):
         try:
             words = Dictionary.load(str(dictionary))
         except ValueError:
-            raise ValueError(f"{dictionary} is no dictionary of fairseq.") from None
+            raise ValueError(f"{dictionary} is not a fairseq dictionary.") from None
         words.save(str(folder / DICTIONARY))
         for subset in subsets:
             FileBinarizer.multiprocess_dataset(

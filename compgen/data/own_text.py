@@ -98,12 +98,12 @@ def _parser() -> Parser:
     add = parser.add_argument
     add("--train", nargs="+", metavar="FILE", help="the training files")
     for part in ("valid", "test"):
-        text = f"the files of {part}, or how many pairs of training (default: 1000, or FOLDER's)"
+        text = f"{part} files, or how many training pairs to hold out (default: 1000, or FOLDER's)"
         add(f"--{part}", nargs="+", metavar="FILE", help=text)
     text = "of source and target (default: as the files' names end); tables need them"
     add("--languages", nargs=2, metavar=("SOURCE", "TARGET"), help=text)
     add("--tokenized", action="store_true", help="the text is tokenised: do not do it again")
-    add("--lowercase", action="store_true", help="write small letters only")
+    add("--lowercase", action="store_true", help="lowercase the text")
     text = "drop training pairs with a longer side, in subwords; 0: drop none, whatever the ratio"
     text += " (default: 250)"
     parser.add_whole("--max-words", AT_LEAST_0, text, 250)
@@ -156,7 +156,7 @@ def _inputs(
     if len(set(languages)) < 2 or not all(n.replace("_", "").isalnum() for n in languages):
         raise ValueError(
             f"{' and '.join(languages)} are not two languages, names of letters and digits; "
-            "say --languages."
+            "give --languages."
         )
     files: dict[str, list[Path]] = {}
     held_out: dict[str, int] = {}
@@ -185,7 +185,7 @@ def _inputs(
 def _languages_of(names: Sequence[str]) -> list[str]:
     ends = [suffix(Path(name)) for name in names[:2]]
     if len(ends) < 2 or ends[0] in TABLES:
-        raise ValueError("say --languages SOURCE TARGET: the files' names do not tell them.")
+        raise ValueError("give --languages SOURCE TARGET: the file names do not show them.")
     return [end.lstrip(".") for end in ends]
 
 

@@ -36,18 +36,18 @@ def own_copy(name: str, folder: Path | None) -> Path | None:
     """The user's copy of a data set: ``folder``, else ``$COMPGEN_DATA/name`` if it is there.
 
     Raises:
-        ValueError: ``$COMPGEN_DATA`` is no folder.
+        ValueError: ``$COMPGEN_DATA`` is not a folder.
     """
     data = os.environ.get("COMPGEN_DATA")
     if folder is not None or not data:
         return folder
     if not Path(data).is_dir():
-        raise ValueError(f"COMPGEN_DATA={data} is no folder.")
+        raise ValueError(f"COMPGEN_DATA={data} is not a folder.")
     return Path(data, name) if Path(data, name).is_dir() else None
 
 
 def copy_at_hand(name: str, folder: Path | None) -> Path | None:
-    """As :func:`own_copy`, but none where ``$COMPGEN_DATA`` is no folder: nothing need be read."""
+    """As :func:`own_copy`, but none where ``$COMPGEN_DATA`` is none: nothing need be read."""
     with contextlib.suppress(ValueError):
         return own_copy(name, folder)
     return None

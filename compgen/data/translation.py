@@ -32,7 +32,7 @@ ABOUT = """Prepare {title} as a fairseq data folder.
 
 The publisher's files are read from --from or $COMPGEN_DATA/{folder}, else downloaded:
 {files}
-No download is used before its checksum matched. Where the publisher makes none known, --checksums
+No download is used before its checksum matched. Where the publisher gives none, --checksums
 says it. Files of your own are checked against FOLDER/SHA256SUMS, if it is there; an archive that
 is cut short is refused in any case.
 

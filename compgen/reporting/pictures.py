@@ -39,7 +39,7 @@ def find(runs: Iterable[Path], folders: Iterable[Path]) -> list[Figure]:
     """The PNG files in and below the folders of runs and other folders, each once, by their path.
 
     Raises:
-        ValueError: if one of the other folders is no folder or has no picture in it.
+        ValueError: if one of the other folders is not a folder or has no picture in it.
     """
     paths = [path for folder in runs for path in sorted(folder.rglob("*.png"))]
     for folder in folders:

@@ -18,12 +18,12 @@ DOWN = " ↓"  # behind the name of a score whose best value is the lowest
 INTRODUCTION = """\
 # Results
 
-Made by `compgen-results tables results --out RESULTS.md` from [results](results), a file for each
-run that [examples/tables.py](examples/README.md) did, with its command, machine and revision.
-Scores are in percent, of whole test sets: mean ± standard deviation over n seeds, median and worst
-for the checkpoint that validation chose, mean ± standard deviation for the last one. *Ours* is a
-method of no paper. CPU minutes are a run's, on machines that differ by a factor of 2; a run on a
-GPU counts its process's.
+Scores are percentages over whole test sets: mean ± standard deviation over n seeds, median and
+worst, of the checkpoint that validation chose; then mean ± standard deviation of the last one.
+*Paper* is the paper's own figure, *ours* a method of no paper. The [recipes](examples/README.md)
+explain the methods. CPU minutes are a run's (machines differ by a factor of 2), on a GPU those of
+its process. [results](results) has a file for each run, with its command, machine and revision;
+`compgen-results tables results --out RESULTS.md` makes this page.
 
 A setting is a line of [tables.txt](examples/tables.txt):
 

@@ -144,7 +144,7 @@ def read_run(path: Path | str, may_differ: frozenset[str] = frozenset()) -> Run:
             for tell in (lambda s: s["command"], lambda s: provenance.machine(s["machine"]))
         )
     except (LookupError, TypeError, ValueError, AttributeError):
-        raise ValueError(f"{file}: it is no record of a training") from None
+        raise ValueError(f"{file}: it is not a record of a training") from None
     others = changed(before, last)
     option = next((name for name in others if not named(name, may_differ)), None)
     if option:
@@ -212,7 +212,7 @@ def read_result(file: Path) -> Run:
         _ = [found[key] for key in ("verdicts", "epochs", "cpu_minutes", "revision")]
         _ = [found["chosen"][key] for key in ("metric", "subset", "from", "value")]
     except (LookupError, TypeError, ValueError, AttributeError):
-        raise ValueError(f"{file}: it is no result of compgen-results") from None
+        raise ValueError(f"{file}: it is not a result of compgen-results") from None
     if file.name != f"{run.label}.{run.seed}.json":
         raise ValueError(f"{file}: by its content its name is {run.label}.{run.seed}.json")
     return run
@@ -242,14 +242,14 @@ def read_runs(path: Path | str, may_differ: frozenset[str] = frozenset()) -> lis
 def whole(value: Any) -> int:
     """The value, if it is a whole number; a TypeError if not."""
     if type(value) is not int:
-        raise TypeError(f"{value!r} is no whole number")
+        raise TypeError(f"{value!r} is not a whole number")
     return value
 
 
 def number(value: Any) -> float:
     """The value, if it is a finite number; a TypeError if not."""
     if type(value) not in (int, float) or not math.isfinite(value):
-        raise TypeError(f"{value!r} is no number")
+        raise TypeError(f"{value!r} is not a number")
     return float(value)
 
 
@@ -333,8 +333,8 @@ def _prepared(path: Path, data: Path) -> dict[str, Any]:
                 raise ValueError(f"{record}: it has no checksums of the data (sha256)")
             return found
     raise ValueError(
-        f"{path}: what data it was trained on cannot be told, as there is no "
-        f"{path / PREPARED} and no {data / PREPARED}"
+        f"{path}: its training data are unknown: there is neither "
+        f"{path / PREPARED} nor {data / PREPARED}"
     )
 
 
@@ -364,7 +364,7 @@ def _scores(path: Path) -> dict[ScoreName, Score]:
                 try:
                     value = number(found[key])
                 except TypeError:
-                    raise ValueError(f"{file}: its {key} is no number") from None
+                    raise ValueError(f"{file}: its {key} is not a number") from None
                 options = found.get("options")
                 options = options if isinstance(options, dict) else {}
                 score = ScoreName(name + about, checkpoint)

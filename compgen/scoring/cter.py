@@ -120,7 +120,7 @@ def parse(compound: str) -> Mapping[str, str]:
     There is one slot per type: a later atom of the same type replaces the earlier.
 
     Raises:
-        ValueError: if a word is no atom, or there is none.
+        ValueError: if a word is not an atom, or there is none.
     """
     text = compound
     for atom, phrase in MODIFIERS.items():
@@ -128,7 +128,7 @@ def parse(compound: str) -> Mapping[str, str]:
     atoms = {}
     for atom in text.split():
         if atom not in TYPE_OF_ATOM:
-            raise ValueError(f"{atom!r} in the compound {compound!r} is no atom of CoGnition")
+            raise ValueError(f"{atom!r} in the compound {compound!r} is not an atom of CoGnition")
         atoms[TYPE_OF_ATOM[atom]] = atom
     if not atoms:
         raise ValueError("the compound is empty")

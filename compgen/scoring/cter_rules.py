@@ -59,7 +59,7 @@ class OwnRules(Rules):
             self.order.append((atom, entry))
             return
         if kind not in cter.ATOMS:
-            raise ValueError(f"{kind!r} is no type; the types are {known}")
+            raise ValueError(f"{kind!r} is not a type; the types are {known}")
         if atom in self.types:
             raise ValueError(f"{atom!r} has been listed before")
         translations = () if entry == "/" else tuple(map(str.strip, entry.split("/")))
@@ -119,7 +119,9 @@ class OwnRules(Rules):
         atoms: dict[str, str] = {}
         for atom in self._pattern.findall(compound):
             if atom not in self.types:
-                raise ValueError(f"{atom!r} in the compound {compound!r} is no atom of the lexicon")
+                raise ValueError(
+                    f"{atom!r} in the compound {compound!r} is not an atom of the lexicon"
+                )
             kind = self.types[atom]
             if kind in atoms:
                 raise ValueError(

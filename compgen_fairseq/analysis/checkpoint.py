@@ -77,7 +77,7 @@ def load(checkpoint: str, data: str, cpu: bool = False, task: str | None = None)
     if task not in (None, name := getattr(state["cfg"].task, "_name", None)):
         raise ValueError(f"{checkpoint} is of the task {name}, not of {task}")
     if not Path(data).is_dir():
-        raise ValueError(f"{data} is no folder: name the fairseq-preprocess'ed data")
+        raise ValueError(f"{data} is not a folder: name the fairseq-preprocess'ed data")
     try:
         found = checkpoint_utils.load_model_ensemble_and_task([checkpoint], state=state)
     except (RuntimeError, ValueError) as error:

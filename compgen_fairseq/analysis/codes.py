@@ -38,7 +38,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     figure.add_argument("--tags", metavar="FILE", help=text)
     text = "words of each code in the picture (default: 6)"
     figure.add_argument("--top-words", type=AT_LEAST_1.whole, metavar="N", help=text)
-    text = "of the folds of the probe (default: 1)"
+    text = "seed of the probe's folds (default: 1)"
     figure.add_argument("--seed", type=SEED.whole, help=text)
 
 

@@ -36,7 +36,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         type=AT_LEAST_1.whole,
         default=10,
         metavar="N",
-        help="without --words: the N most frequent ones with a letter that are no English stop "
+        help="without --words: the N most frequent ones with a letter that are not English stop "
         "words (default: %(default)s)",
     )
     add("--subset", default="test", help="default: %(default)s")

@@ -113,7 +113,7 @@ def cter_verdicts(args: argparse.Namespace, systems: Mapping[str, Generation]) -
     hits = {label: found.wrong for label, found in judged.items()}
     first, name = next(iter(judged.values())), args.by.replace("-", "_")
     if name not in metric.rules.groupings:
-        raise ValueError(f"--by {args.by}: own compounds have no modifiers")
+        raise ValueError(f"--by {args.by}: compounds of your own have no modifiers")
     unit_of: dict[Hashable, int] = {}
     units = [unit_of.setdefault(first.group_of(i), len(unit_of)) for i in range(len(first.lines))]
     keys = [str(cter_rates.GROUPINGS[name](line)) for line in first.lines]

@@ -48,7 +48,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "first that matches counts (may be repeated)",
     )
     parser.add_argument("--subset", default="train", help="default: %(default)s")
-    text = "the most states (default: %(default)s)"
+    text = "at most this many states (default: %(default)s)"
     parser.add_argument("--most", type=AT_LEAST_1.whole, default=2000, metavar="N", help=text)
     text = "k-means centres where the model has no prototypes of the word (default: %(default)s)"
     parser.add_argument("--centres", type=AT_LEAST_1.whole, default=3, metavar="K", help=text)
@@ -71,7 +71,9 @@ def context(text: str) -> Context:
     try:
         return Context(re.compile(pattern), tag)
     except re.error as error:
-        raise argparse.ArgumentTypeError(f"{pattern!r} is no regular expression: {error}") from None
+        raise argparse.ArgumentTypeError(
+            f"{pattern!r} is not a regular expression: {error}"
+        ) from None
 
 
 def run(args: argparse.Namespace) -> list[Path]:
@@ -87,7 +89,7 @@ def run(args: argparse.Namespace) -> list[Path]:
     dictionary = loaded.dictionary("source")
     word = vocabulary.index(dictionary, args.word, "source")
     if word < dictionary.nspecial:
-        raise ValueError(f"{args.word!r} is no word but a symbol: it has no prototypes")
+        raise ValueError(f"{args.word!r} is a symbol, not a word: it has no prototypes")
     dataset = checkpoint.subset(loaded, args.subset)
     options: Any = getattr(loaded.model, "prototype_config", PrototypeConfig())
     sample, found = collect_word(

@@ -72,7 +72,7 @@ def scores(data: str, subset: str) -> list[float]:
     """The score of each pair, out of ``DATA/label/SUBSET.label``.
 
     Raises:
-        ValueError: it is not there, or a line is no number.
+        ValueError: it is not there, or a line is not a number.
     """
     path = Path(data, "label", f"{subset}.label")
     lines = read_lines(path)

@@ -63,8 +63,8 @@ class CATPretrainingConfig(FairseqDataclass):
     guidance: ChoiceEnum(["weights", "scores"]) = option(  # type: ignore[valid-type]
         "scores",
         "what the first term of equation 4 is about: the codes' scores before the ReLU, so that "
-        "silenced right sememes can wake, or their weights, as published, with which the last "
-        "layer collapses to a few codes",
+        "right sememes of weight 0 still get a gradient, or their weights, as published, with "
+        "which the last layer collapses to a few codes",
     )
     unguided_masked: bool = option(
         False, "leave words that are to be predicted out of the first term of equation 4"

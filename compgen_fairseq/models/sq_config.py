@@ -72,7 +72,7 @@ class SQTransformerConfig(FairseqDataclass):
     posterior: ChoiceEnum(SIMILARITIES) = option(  # type: ignore[valid-type]
         "distance",
         "similarity of embeddings and codes in q(z|x): distance, as in the published runs, or "
-        "cosine, as in the paper's appendix A.4 (not scaled: nearly even with many codes)",
+        "cosine, as in the paper's appendix A.4 (unscaled: nearly uniform with many codes)",
     )
     code_classes: ChoiceEnum(  # type: ignore[valid-type]
         ["learned", "brown", "substitution"]
@@ -86,9 +86,10 @@ class SQTransformerConfig(FairseqDataclass):
     )
     class_meanings: ChoiceEnum(["free", "own"]) = option(  # type: ignore[valid-type]
         "free",
-        "free: any word can tell any target words apart; own, beyond the paper: target words that "
-        "the words of a class exchange are told apart by that class alone, so that no other word "
-        "can take a part of its meaning (with --attention sal and --code-classes substitution)",
+        "free: any word can help to choose any target word; own, beyond the paper: target words "
+        "that the words of a class exchange are told apart by that class alone, so that no other "
+        "word can take a part of its meaning (with --attention sal and --code-classes "
+        "substitution)",
     )
     loss_recipe: ChoiceEnum(["scan", "cogs", "cognition"]) = option(  # type: ignore[valid-type]
         "cognition",

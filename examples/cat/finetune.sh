@@ -10,7 +10,7 @@ set -euo pipefail
 source "$(dirname "${BASH_SOURCE[0]}")/../recipe.sh"
 
 [[ -e ${PRETRAINED:-} ]] ||
-    refuse "PRETRAINED=${PRETRAINED:-} is no file; name a checkpoint of examples/cat/train.sh"
+    refuse "PRETRAINED=${PRETRAINED:-} is not a file; name a checkpoint of examples/cat/train.sh"
 case "${BACKBONE:=frozen}" in
     frozen) frozen=(--freeze-backbone) lr=1e-3 ;;         # the paper's section 5.1
     trained) frozen=(--ddp-backend legacy_ddp) lr=5e-5 ;; # its appendix C.3; BERT's heads are unused
@@ -22,7 +22,7 @@ esac
 METHOD="$REPRESENTATION-$BACKBONE of $(cksum <"$PRETRAINED")"
 lr="${LR:-$lr}"
 [[ $lr =~ ^[0-9]+(\.[0-9]+)?(e-?[0-9]+)?$ ]] || # fairseq evaluates it
-    refuse "LR=${lr@Q} is no number"
+    refuse "LR=${lr@Q} is not a number"
 pairs="$(python "$root/examples/sentences.py" "$data" train)"
 [[ $pairs != 0 ]] || refuse "$data has nothing to train on"
 sizes="$(PYTHONPATH="$root" python "$root/examples/cat/sizes.py" "$PRETRAINED")"

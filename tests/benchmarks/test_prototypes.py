@@ -26,7 +26,7 @@ def test_made_up_states():
 
 
 @pytest.mark.parametrize(
-    ("command", "reason"), [([], "either DATA or --scale"), (["/none"], "/none is no folder")]
+    ("command", "reason"), [([], "either DATA or --scale"), (["/none"], "/none is not a folder")]
 )
 def test_bad_arguments_end_in_one_sentence(command, reason):
     with pytest.raises(SystemExit, match=reason):

@@ -66,5 +66,7 @@ def test_bad_arguments_end_in_one_sentence(tiny_data, args, message):
 
 
 def test_a_folder_without_data_is_named(tmp_path):
-    with pytest.raises(SystemExit, match=f"{tmp_path} is no folder that fairseq-preprocess wrote"):
+    with pytest.raises(
+        SystemExit, match=f"{tmp_path} is not a folder that fairseq-preprocess wrote"
+    ):
         throughput.main([str(tmp_path), "--arch", "transformer", *QUICK])

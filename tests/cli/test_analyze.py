@@ -197,7 +197,7 @@ def test_what_cannot_be_done_is_one_sentence(structural, plain, tiny_data, tmp_p
         (["codes", plain, data], "has no codes: train an sq_transformer architecture with --qua"),
         (["codes", structural, data, "--tags", file], "line 1 is not of the form"),
         (["codes", structural, data, "--tags", "scan"], "--tags scan is for SCAN"),
-        (["embeddings", plain, tmp_path / "none"], "none is no folder"),
+        (["embeddings", plain, tmp_path / "none"], "none is not a folder"),
         (["embeddings", plain, empty], "empty has no binarized text of two languages"),
         (["embeddings", plain, other], "size mismatch for encoder.embed_tokens.weight"),
         (["embeddings", plain, data, "--clusters", "7"], "--clusters lies between 1 and 6"),
@@ -206,12 +206,12 @@ def test_what_cannot_be_done_is_one_sentence(structural, plain, tiny_data, tmp_p
         (["embeddings", plain, data, "--top", "3"], "at least 4 vectors, not 3"),
         (["prototypes", plain, data, "blik"], "'blik' is not in the source dictionary; near it"),
         (["prototypes", structural, data, "lug"], "has no states to cluster"),
-        (["prototypes", plain, data, "</s>"], "'</s>' is no word but a symbol"),
+        (["prototypes", plain, data, "</s>"], "'</s>' is a symbol, not a word"),
     ):
         kind, *words = command
         assert reason in refusal(f"compgen-analyze {kind}", *words, "--cpu", "--out", out)
     said = refusal("compgen-analyze codes", structural, data, "--out", file)
-    assert "file is no folder: choose another --out" in said
+    assert "file is not a folder: choose another --out" in said
     for flag, value in (("--tags", file), ("--side", "source"), ("--top-words", 6)):
         said = refusal("compgen-analyze codes", structural, data, flag, value)
         assert f"{flag} is for a figure: say --out FOLDER" in said

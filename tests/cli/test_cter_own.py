@@ -108,14 +108,14 @@ def test_check_names_every_bad_line(tmp_path, capsys):
     flags = ["--lexicon", str(bad), *RULES[2:]]
     assert cter.main([*flags, "--check"]) == 1
     assert capsys.readouterr().out.splitlines() == [
-        f"{bad}, line 2: 'X' is no type; the types are P V DET ADJ N MOD",
+        f"{bad}, line 2: 'X' is not a type; the types are P V DET ADJ N MOD",
         f"{bad}, line 3: not a type, an atom and its translations with tabs between them",
         f"{bad}, line 4: a translation of 'dog' is empty",
         f"{bad}, line 6: 'cat' has been listed before",
         f"{bad}, line 7: order is followed by two different types of P V DET ADJ N MOD",
     ]
     assert cter.main([*flags, "--log", "nowhere"]) == 1
-    assert f"{bad}, line 2: 'X' is no type" in (said := capsys.readouterr().err)
+    assert f"{bad}, line 2: 'X' is not a type" in (said := capsys.readouterr().err)
     assert said.endswith("; compgen-cter --check lists 4 more bad lines\n")
     assert cter.main([*flags, "--check", "--log", "nowhere"]) == 1
     assert "--check looks at --lexicon and --compound alone" in capsys.readouterr().err
@@ -123,7 +123,7 @@ def test_check_names_every_bad_line(tmp_path, capsys):
     compounds.write_text("lazy horse\nlazy cat\nlazy cat\nold lazy dog\n")
     assert cter.main([*RULES[:2], "--compound", str(compounds), "--check"]) == 1
     assert capsys.readouterr().out.splitlines() == [
-        f"{compounds}, line 2: 'cat' in the compound 'lazy cat' is no atom of the lexicon",
+        f"{compounds}, line 2: 'cat' in the compound 'lazy cat' is not an atom of the lexicon",
         f"{compounds}, line 4: the compound 'old lazy dog' has two atoms of the type ADJ: 'old' "
         "and 'lazy'",
     ]

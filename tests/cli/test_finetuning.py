@@ -188,7 +188,7 @@ def test_recipe_resumes_and_evaluates(pretrained, tiny_model, data, tmp_path):
     assert "'ddp_backend': 'legacy_ddp'" in log  # BERT's heads have no gradient
 
     for variables, message in (
-        ({"PRETRAINED": "/nowhere"}, "PRETRAINED=/nowhere is no file"),
+        ({"PRETRAINED": "/nowhere"}, "PRETRAINED=/nowhere is not a file"),
         ({"REPRESENTATION": "all"}, "REPRESENTATION=all is none of"),
     ):
         out = script(

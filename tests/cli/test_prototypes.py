@@ -43,7 +43,7 @@ def test_the_preset_says_how_many_prototypes_and_force_replaces_a_file(
     (output := tmp_path / "table.pt").write_text("old")
     flags = ["--cpu", "--prototype-min-count", "5", "-o", str(output), "--force", "--arch"]
     assert main(["extract", plain, str(tiny_data), *flags, "transformer"]) == 1
-    assert "--arch transformer is no preset of proto_transformer\n" in capsys.readouterr().err
+    assert "--arch transformer is not a preset of proto_transformer\n" in capsys.readouterr().err
     assert main(["extract", plain, str(tiny_data), *flags, "proto_transformer_wmt_en_de"]) == 0
     assert load(output)["model"]["encoder.prototypes.vectors"].shape == (6, 5, 16)
 

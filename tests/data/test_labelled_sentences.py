@@ -75,7 +75,7 @@ def test_broken_dictionary(folder: Path, tmp_path: Path) -> None:
     (broken / "dict.txt").write_text("word\n")
     examples = [Example("the film was good", None, "1")]
     with (
-        pytest.raises(ValueError, match=r"dict\.txt is no dictionary of fairseq"),
+        pytest.raises(ValueError, match=r"dict\.txt is not a fairseq dictionary"),
         SetPreparation("prepare/test.sh", tmp_path / "dest", {}) as work,
     ):
         work.finish_sets({"test": examples}, Subwords(broken), ("0", "1"), {})

@@ -39,7 +39,7 @@ def test_order_of_places(
     assert (downloads / "data" / "a").read_text() == "text\n"
     monkeypatch.setenv("COMPGEN_DATA", str(tmp_path / "none"))  # mistyped: nothing is downloaded
     assert collect("set", files, url, downloads, folder) == {"data/a": folder / "data" / "a"}
-    with pytest.raises(ValueError, match=r"COMPGEN_DATA=.*none is no folder"):
+    with pytest.raises(ValueError, match=r"COMPGEN_DATA=.*none is not a folder"):
         collect("set", files, url, downloads, None)
 
 

@@ -184,7 +184,7 @@ def test_no_number_of_the_environment_is_executed_or_out_of_range(name, tmp_path
         pairs.append(("BEAM", "0"))
     for variable, bad in pairs:
         out = script(name, tmp_path, tmp_path / "x", status=2, **{variable: bad})
-        assert f"{variable}='{bad}' is no whole number from" in out and out.count("\n") == 1
+        assert f"{variable}='{bad}' is not a whole number from" in out and out.count("\n") == 1
     assert not mark.exists() and not (tmp_path / "x").exists()
 
 
@@ -193,7 +193,7 @@ def test_the_quickstart_checks_its_arguments(tmp_path):
     for variable in ("UPDATES", "SEED"):
         value = f"a[$(touch {tmp_path / 'executed'})]"
         out = script("scan/quickstart.sh", status=2, **{variable: value})
-        assert f"{variable}='{value}' is no whole number from" in out
+        assert f"{variable}='{value}' is not a whole number from" in out
     assert list(tmp_path.iterdir()) == []
 
 

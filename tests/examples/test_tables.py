@@ -168,9 +168,9 @@ def test_a_file_that_is_wrong_for_a_while_does_not_end_the_queue(tmp_path, capsy
 def test_errors_are_sentences(tmp_path):
     wrong = {
         "run 1 other/a plain 1": "no line above says what the data other are",
-        "run one tiny/a plain 1": "the priority one is no whole number",
+        "run one tiny/a plain 1": "the priority one is not a whole number",
         "run 1 tiny plain 1": "tiny is not DATA/SETTING",
-        "run 1 tiny/a plain one": "'one' is no seed",
+        "run 1 tiny/a plain one": "'one' is not a seed",
         "run 1 tiny/a plain 5-1": "the seeds '5-1' end before they begin",
         "run 1 tiny/a plain,plain 1": "tiny/a/plain.1 is named twice",
         "data tiny scan": "the data tiny are named twice",

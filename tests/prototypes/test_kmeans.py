@@ -1,4 +1,4 @@
-"""k-means on what real types bring: few states, equal states, states that are no numbers."""
+"""k-means on what real types bring: few states, equal states, states that are not numbers."""
 
 import faiss
 import numpy as np

@@ -56,7 +56,9 @@ def test_a_later_atom_of_a_type_replaces_the_earlier(compound, atoms):
 
 @pytest.mark.parametrize("compound", ["the cat", "the dog she liked", "on the floors"])
 def test_modifiers_are_replaced_as_strings_and_unknown_words_refused(compound):
-    with pytest.raises(ValueError, match=f"in the compound '{compound}' is no atom of CoGnition"):
+    with pytest.raises(
+        ValueError, match=f"in the compound '{compound}' is not an atom of CoGnition"
+    ):
         cter.parse(compound)
 
 
@@ -139,7 +141,7 @@ def test_lexicon(tmp_path):
             ["the dog"] * 5 + ["the car"] * 4 + ["the dog"],
             "line 10: 'the dog' is not the compound of line 6, 'the car'; groups of 5 lines share",
         ),
-        (["the cat"] * 5, "line 1: 'cat' in the compound 'the cat' is no atom of CoGnition"),
+        (["the cat"] * 5, "line 1: 'cat' in the compound 'the cat' is not an atom of CoGnition"),
         (["the dog"] * 5 + ["the farm"] * 5, "line 6: 'farm' is not in the lexicon"),
         ([], "compound: it has no compounds"),
     ],

@@ -179,15 +179,15 @@ BROKEN_DATA = {
     "long-binary": "tgt.bin",
     "empty-binary": "tgt.bin",
 }
-#: what is no checkpoint, or none that is to be loaded, and what is said of it
+#: what is not a checkpoint, or none that is to be loaded, and what is said of it
 BROKEN_CHECKPOINTS = {
     "none": "",
     "folder": "",
-    "empty": "is no checkpoint of fairseq-train, or only a part of one",
-    "half": "is no checkpoint of fairseq-train, or only a part of one",
-    "text": "is no checkpoint of fairseq-train, or only a part of one",
-    "list": "is no checkpoint of fairseq-train",
-    "zip": "is no checkpoint of fairseq-train",
+    "empty": "is not a checkpoint of fairseq-train, or only a part of one",
+    "half": "is not a checkpoint of fairseq-train, or only a part of one",
+    "text": "is not a checkpoint of fairseq-train, or only a part of one",
+    "list": "is not a checkpoint of fairseq-train",
+    "zip": "is not a checkpoint of fairseq-train",
     "code": "could run code",
     "flipped": "is damaged",
 }

@@ -137,7 +137,7 @@ def test_other_models_are_left_alone():
         ("random", {"prototype_stage1_epochs": 1}, "from the first update"),
         ("two-pass", {"prototype_stage1_epochs": 1}, "from the first update"),
         ("two-pass", {}, "--prototypes two-pass needs --prototype-table"),
-        ("two-pass", {"prototype_table": "/none.pt"}, "/none.pt is no file: name a checkpoint"),
+        ("two-pass", {"prototype_table": "/none.pt"}, "/none.pt is not a file: name a checkpoint"),
         ("one-pass", {"prototype_table": "x.pt"}, "--prototype-table is for --prototypes two-pass"),
         ("one-pass", {"prototype_restart": True}, "needs --prototype-stage1-epochs"),
         (
