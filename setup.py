@@ -59,18 +59,9 @@ setup(
     },
     entry_points={
         "console_scripts": [
-            "compgen-score=compgen_cli.score:main",
-            "compgen-compare=compgen_cli.compare:main",
-            "compgen-cter=compgen_cli.cter:main",
-            "compgen-prototypes=compgen_cli.prototypes:main",
-            "compgen-report=compgen_cli.report:main",
-            "compgen-results=compgen_cli.results:main",
-            "compgen-analyze=compgen_cli.analyze:main",
-            "compgen-sememes=compgen_cli.sememes:main",
-            "compgen-prepare=compgen_cli.prepare:main",
-            "compgen-examples=compgen_cli.examples:main",
-            "compgen-similarity=compgen_cli.similarity:main",
-            "compgen-predict=compgen_cli.predict:main",
+            f"compgen-{name}=compgen_cli.{name}:main"
+            for name in "analyze compare cter examples predict prepare prototypes report results "
+            "score sememes similarity".split()
         ]
     },
 )

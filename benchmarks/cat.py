@@ -54,7 +54,7 @@ def seconds(encoder: CATEncoder, tokens: torch.Tensor) -> float:
     def step() -> None:
         encoder.representations(tokens)[0].float().square().mean().backward()
 
-    taken, _ = bench.stopwatch(bench.timer(tokens.is_cuda), tokens.is_cuda, step)
+    taken, _ = bench.stopwatch(step, tokens.is_cuda)
     encoder.zero_grad()
     return taken
 

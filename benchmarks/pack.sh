@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Packs what a machine without internet needs besides Python, PyTorch and a C++ compiler: this
-# checkout, fairseq's source, and the other requirements as wheels.
+# Packs what a machine without internet needs besides Python, PyTorch and a C++ compiler: the
+# last commit, fairseq's source, and the other requirements as wheels.
 #   [PYTHON_VERSION=3.12] bash benchmarks/pack.sh FILE.tar
 # There:
 #   tar xf FILE.tar && cd compgen

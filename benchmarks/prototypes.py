@@ -77,11 +77,6 @@ class Part:
         return self.dataset.num_tokens(int(self.indices[i]))
 
 
-def seconds(work: Callable[[], Any], cuda: bool) -> tuple[float, Any]:
-    """What some work takes, and its result."""
-    return bench.stopwatch(bench.timer(cuda), cuda, work)
-
-
 def group_states(model: Any, part: Part, settings: Settings) -> list[np.ndarray]:
     """The states of each type that the extraction clusters, float32."""
     indices = np.arange(len(part))
@@ -127,10 +122,12 @@ def measure(args: argparse.Namespace) -> dict[str, float]:
     batches["generating"] = bench.load_batches(task, "valid", 1, max_sentences=args.sentences)
     tokens = sum(sample["ntokens"] for sample in batches["training"])
     plain.trainer.train_step([batches["training"][0]])  # warms up
-    epoch, _ = seconds(lambda: [plain.trainer.train_step([b]) for b in batches["training"]], cuda)
+    epoch, _ = bench.stopwatch(
+        lambda: [plain.trainer.train_step([b]) for b in batches["training"]], cuda
+    )
     pair_tokens = statistics.mean(len(part[i]["target"]) for i in range(len(part)))
     figures["epoch, s"] = epoch / tokens * pair_tokens * len(part)
-    figures["extraction, s"], found = seconds(
+    figures["extraction, s"], found = bench.stopwatch(
         lambda: extract(model, part, ["source"], settings), cuda
     )
     figures["extraction / epoch"] = figures["extraction, s"] / figures["epoch, s"]
@@ -145,13 +142,13 @@ def measure(args: argparse.Namespace) -> dict[str, float]:
     }
     squares = {}
     for way, work in ways.items():
-        figures[f"k-means, {way}, s"], squares[way] = seconds(work, False)
+        figures[f"k-means, {way}, s"], squares[way] = bench.stopwatch(work, False)
     figures["sum of squares, faiss / scikit-learn"] = squares["faiss"] / squares["scikit-learn"]
 
     for one in (model, proto.inference):
         one.tables()["source"].fill(*found["source"])
     model.train_prototype_attention(True)
-    bench.measure([plain, proto], batches, args.rounds, bench.timer(cuda), cuda)
+    bench.measure([plain, proto], batches, args.rounds, None, cuda)
     for measured in batches:
         figures[f"{measured}, stage 2 / transformer"] = bench.ratio(measured, proto, plain)
     return figures
@@ -168,7 +165,9 @@ def scale(
     before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20
     corpus = MadeCorpus(types, pairs)
     settings = Settings(k=k, min_count=2, memory=memory, max_tokens=2**15)
-    taken, found = seconds(lambda: extract(model, corpus, ["source"], settings)["source"], False)
+    taken, found = bench.stopwatch(
+        lambda: extract(model, corpus, ["source"], settings)["source"], False
+    )
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20
     figures = {"types with prototypes": len(found.types), "seconds": taken}
     return figures | {"GiB before": before, "GiB at most": peak, "GiB for states": memory}

@@ -74,14 +74,13 @@ def measure(
         torch.testing.assert_close(found, right, atol=1e-4, rtol=1e-4)
         found.backward(gradient)
     cuda = device == "cuda"
-    timer = bench.timer(cuda)
     times: dict[str, list[tuple[float, float]]] = {name: [] for name in unrolls}
     for _ in range(rounds):
         for name, unroll in unrolls.items():
             decoder.zero_grad()
             h.grad = None
-            forward, found = bench.stopwatch(timer, cuda, partial(unroll, h, summary, mask, steps))
-            backward, _ = bench.stopwatch(timer, cuda, partial(found.backward, gradient))
+            forward, found = bench.stopwatch(partial(unroll, h, summary, mask, steps), cuda)
+            backward, _ = bench.stopwatch(partial(found.backward, gradient), cuda)
             times[name].append((1e3 * forward, 1e3 * (forward + backward)))
     return {
         name: (statistics.median(f for f, _ in rows), statistics.median(b for _, b in rows))

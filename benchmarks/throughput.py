@@ -24,7 +24,6 @@ import functools
 import itertools
 import json
 import logging
-import os
 import shlex
 import statistics
 import sys
@@ -43,6 +42,7 @@ from fairseq.trainer import Trainer
 from torch.profiler import ProfilerActivity, profile
 
 import compgen_fairseq  # noqa: F401  (registers its architectures)
+from compgen.provenance import cores
 from compgen.ranges import AT_LEAST_1
 
 SUITES = {
@@ -154,13 +154,12 @@ def load_batches(task: Any, split: str, number: int, **limits: int) -> list[dict
     return [dataset.collater([dataset[i] for i in batch]) for batch in chosen]
 
 
-def timer(cuda: bool) -> Callable[[], float]:
-    """The clock: the processor's time, or the time of day where a GPU works beside it."""
-    return time.perf_counter if cuda else time.process_time
-
-
-def stopwatch(timer: Callable[[], float], cuda: bool, work: Callable[[], Any]) -> tuple[float, Any]:
-    """Seconds that the work takes by this timer, the GPU's part included; and its result."""
+def stopwatch(
+    work: Callable[[], Any], cuda: bool, timer: Callable[[], float] | None = None
+) -> tuple[float, Any]:
+    """Seconds that the work takes, the GPU's part included; and its result. The timer is the
+    processor's time by default, or the time of day where a GPU works beside it."""
+    timer = timer or (time.perf_counter if cuda else time.process_time)
     if cuda:
         torch.cuda.synchronize()
     start = timer()
@@ -192,7 +191,7 @@ def measure(
     contenders: Sequence[Contender],
     batches: dict[str, list[dict[str, Any]]],
     rounds: int,
-    timer: Callable[[], float],
+    timer: Callable[[], float] | None,
     cuda: bool,
 ) -> None:
     """Fill in what the contenders took for the two kinds of batches; round 0 only warms up."""
@@ -203,7 +202,7 @@ def measure(
             totals = [0.0] * len(contenders)
             for sample, (i, c) in itertools.product(samples, enumerate(contenders)):
                 work = functools.partial(c.work, measured, sample)
-                totals[i] += stopwatch(timer, cuda, work)[0]
+                totals[i] += stopwatch(work, cuda, timer)[0]
             for c, total in zip(contenders, totals, strict=True):
                 c.seconds[measured] += [total] * (turn > 0)
         print(f"round {turn} of {rounds} done", file=sys.stderr)
@@ -261,7 +260,7 @@ def parser() -> argparse.ArgumentParser:
         ("--batches", 4, "of each kind per round"),
         ("--rounds", 5, "after one to warm up"),
         ("--beam", 5, "hypotheses per sentence"),
-        ("--threads", len(os.sched_getaffinity(0)), "on the CPU"),
+        ("--threads", cores(), "on the CPU"),
     ):
         text = f"{text} (default: %(default)s)"
         add(flag, type=AT_LEAST_1.whole, default=default, help=text)

@@ -4,7 +4,6 @@ What colour says, a marker, a hatch or a label says too. The colours are those o
 (2008), which people with any colour vision can tell apart.
 """
 
-import functools
 import io
 import logging
 import sys
@@ -24,15 +23,16 @@ DPI = 150
 FONTS = ("DejaVu Sans", "Noto Sans CJK SC", "Noto Sans CJK JP", "WenQuanYi Zen Hei", "Arial")
 
 
-@functools.cache
-def _matplotlib() -> Any:
-    """matplotlib, without a window, with fonts for as many scripts as this machine has."""
+def new(width: float = 6.4, height: float = 4.8) -> Any:
+    """An empty ``matplotlib.figure.Figure``, in inches, with parts laid out without overlaps, and
+    with fonts for as many scripts as this machine has."""
     for chatty in ("matplotlib", "fontTools"):  # at its import fairseq asks all for every detail
         logging.getLogger(chatty).setLevel(logging.ERROR)
     import matplotlib
     from matplotlib import font_manager
+    from matplotlib.backends.backend_agg import FigureCanvasAgg
+    from matplotlib.figure import Figure
 
-    matplotlib.use("Agg")
     installed = set(font_manager.get_font_names())
     matplotlib.rcParams.update(
         {
@@ -46,15 +46,6 @@ def _matplotlib() -> Any:
             "legend.frameon": False,
         }
     )
-    return matplotlib
-
-
-def new(width: float = 6.4, height: float = 4.8) -> Any:
-    """An empty ``matplotlib.figure.Figure``, in inches, with parts laid out without overlaps."""
-    _matplotlib()
-    from matplotlib.backends.backend_agg import FigureCanvasAgg
-    from matplotlib.figure import Figure
-
     figure = Figure(figsize=(width, height), dpi=DPI, layout="constrained")
     FigureCanvasAgg(figure)
     return figure
@@ -63,7 +54,7 @@ def new(width: float = 6.4, height: float = 4.8) -> Any:
 def save_all(figure: Any, folder: Path | str, name: str, rows: Any, data: Any) -> list[Path]:
     """Write a figure, its rows as ``name.csv`` and what is said of it as ``name.json``."""
     out = Path(folder)
-    files = [write_csv(out / f"{name}.csv", rows), write_json(out / f"{name}.json", data)]
+    files = [write_json(out / f"{name}.json", data), write_csv(out / f"{name}.csv", rows)]
     return [*save(figure, out, name), *files]
 
 

@@ -38,6 +38,7 @@ class Record:
 
     Raises:
         ValueError: if there is another kind of file in its place.
+        OSError: it cannot be read.
     """
 
     def __init__(

@@ -113,15 +113,17 @@ def parser() -> argparse.ArgumentParser:
         one.add_argument("--prototype-max-tokens", type=AT_LEAST_1.whole, default=8192, help=text)
         one.add_argument("--cpu", action="store_true", help="use no GPU")
         one.add_argument("--force", action="store_true", help="replace the output")
-        text = "which prototypes the model is to have (default: as the checkpoint says)"
+        text = (
+            "which prototypes the model is to have (default: as the checkpoint says, or one-pass)"
+        )
         one.add_argument("--prototypes", help=text)
         text = "the preset of a plain Transformer's stage 2, which says the number of prototypes"
         one.add_argument("--arch", help=text)
-        text = "number of prototypes of each type (default: as --arch or the checkpoint says)"
+        text = "number of prototypes of each type (default: as --arch or the checkpoint says, or 3)"
         one.add_argument("--prototypes-per-token", "-k", type=AT_LEAST_1.whole, help=text)
-        text = "types that occur less often have none (default: as the checkpoint says)"
+        text = "types that occur less often have none (default: as the checkpoint says, or 10)"
         one.add_argument("--prototype-min-count", type=AT_LEAST_1.whole, help=text)
-        text = "the layer whose states are clustered (default: as the checkpoint says)"
+        text = "whose states are clustered (default: as the checkpoint says, or last-but-one)"
         one.add_argument("--prototype-layer", help=text)
         text = "states of a type that are clustered, 0 for all (default: 256 per prototype)"
         one.add_argument("--prototype-sample-size", type=AT_LEAST_0.whole, help=text)

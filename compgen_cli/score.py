@@ -46,7 +46,7 @@ def metric_of(args: argparse.Namespace) -> Metric:
 
 
 def as_json(metric: Metric, score: Score) -> dict[str, Any]:
-    """A score with its signature and, where one is not the default, the metric's options."""
+    """A score with its signature and the metric's options, if it has any."""
     options = {"options": metric.options} if metric.options else {}
     return {"metric": metric.name, **score.numbers, "signature": score.signature, **options}
 

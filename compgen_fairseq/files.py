@@ -25,12 +25,7 @@ OTHER_KINDS = (IndexedDataset._HDR_MAGIC, HuffmanMMapIndex._HDR_MAGIC[:8])
 
 
 def open_dictionary(read: Callable[[Any, Any], None], dictionary: Dictionary, file: Any) -> None:
-    """Add a dictionary file's words to a dictionary.
-
-    Args:
-        read: fairseq's ``Dictionary.add_from_file``.
-        dictionary: what it adds to.
-        file: a path, or an open file.
+    """Add a dictionary file's words to a dictionary, by fairseq's ``add_from_file``.
 
     Raises:
         ValueError: it is not there, or no dictionary.
@@ -131,11 +126,7 @@ def check_sentences(prefix: str, dictionary: Dictionary | None) -> None:
 def open_checkpoint(
     load: Callable[..., dict[str, Any]], path: str, *args: Any, **kwargs: Any
 ) -> dict[str, Any]:
-    """What a checkpoint holds.
-
-    Args:
-        load: fairseq's ``load_checkpoint_to_cpu``, with its arguments.
-        path: the file.
+    """What a checkpoint holds, by fairseq's ``load_checkpoint_to_cpu``.
 
     Raises:
         ValueError: it is not there, no checkpoint or only a part of one, not as it was written, or

@@ -9,7 +9,10 @@ from pathlib import Path
 from typing import Any
 
 import torch
+from fairseq.criterions import CRITERION_REGISTRY
 from fairseq.dataclass.configs import GenerationConfig
+from fairseq.models import ARCH_MODEL_NAME_REGISTRY, ARCH_MODEL_REGISTRY, MODEL_REGISTRY
+from fairseq.tasks import TASK_REGISTRY
 from omegaconf import OmegaConf
 
 from compgen import ranges
@@ -46,7 +49,6 @@ def check(args: Namespace) -> None:
     _folders(args)
     _sizes(args)
     _criterion(args)
-    _stages(args)
     _best_checkpoint(args)
     _precision(args)
     _unused(args)
@@ -87,7 +89,9 @@ def generation_options(flag: str, text: str) -> dict[str, Any]:
             raise ValueError(f"{flag}: {name!r} is not a generation option, as beam is")
         if GENERATION[name] is bool and type(value) is not bool:
             raise ValueError(f"{flag}: {name} must be true or false, not {value!r}")
-        if GENERATION[name] in (int, float) and type(value) not in (int, float):
+        if GENERATION[name] is int and type(value) is not int:
+            raise ValueError(f"{flag}: {name} must be a whole number, not {value!r}")
+        if GENERATION[name] is float and type(value) not in (int, float):
             raise ValueError(f"{flag}: {name} must be a number, not {value!r}")
     try:
         ranges.check(Namespace(**options))
@@ -131,41 +135,30 @@ def _sizes(args: Namespace) -> None:
 
 
 def _criterion(args: Namespace) -> None:
-    """A criterion may name the models that it is for; subclasses of the first one will do, too."""
-    from fairseq.criterions import CRITERION_REGISTRY
-    from fairseq.models import ARCH_MODEL_NAME_REGISTRY, ARCH_MODEL_REGISTRY, MODEL_REGISTRY
+    """A criterion may name the models that it is for; subclasses of the first one will do, too. And
+    the task of a model that is trained in stages has to be able to."""
+    from compgen_fairseq.tasks.prototype_hook import PrototypeStages
 
     if not (hasattr(args, "arch") and hasattr(args, "criterion")):
         return
-    models = getattr(CRITERION_REGISTRY[args.criterion], "models", ())
-    composes = issubclass(ARCH_MODEL_REGISTRY[args.arch], MODEL_REGISTRY["cat_transformer"])
-    if composes and "cat_transformer" not in models:
+    arch, model = args.arch, ARCH_MODEL_REGISTRY[args.arch]
+    models: Any = getattr(CRITERION_REGISTRY[args.criterion], "models", ())
+    if issubclass(model, MODEL_REGISTRY["cat_transformer"]) and "cat_transformer" not in models:
         logger.warning(
             "this criterion trains none of cat_transformer's own terms (reconstruction, "
             "sparsity): use --criterion composition_cross_entropy to train them"
         )
-    if not models or ARCH_MODEL_NAME_REGISTRY.get(args.arch, args.arch) in models:
-        return
-    if not issubclass(ARCH_MODEL_REGISTRY[args.arch], MODEL_REGISTRY[models[0]]):
+    named = not models or ARCH_MODEL_NAME_REGISTRY.get(arch, arch) in models
+    if not (named or issubclass(model, MODEL_REGISTRY[models[0]])):
         raise ValueError(
-            f"--criterion {args.criterion} is for --arch {' or '.join(models)}, not {args.arch}"
+            f"--criterion {args.criterion} is for --arch {' or '.join(models)}, not {arch}"
         )
-
-
-def _stages(args: Namespace) -> None:
-    from fairseq.models import ARCH_MODEL_REGISTRY
-    from fairseq.tasks import TASK_REGISTRY
-
-    from compgen_fairseq.models.proto_transformer import ProtoTransformerModel
-    from compgen_fairseq.tasks.prototype_hook import PrototypeStages
-
-    if not hasattr(args, "arch") or getattr(args, "prototypes", "one-pass") == "random":
-        return
-    needs_stages = issubclass(ARCH_MODEL_REGISTRY[args.arch], ProtoTransformerModel)
-    if needs_stages and not issubclass(TASK_REGISTRY[args.task], PrototypeStages):
+    extracts = getattr(args, "prototypes", "") != "random"
+    staged = extracts and issubclass(model, MODEL_REGISTRY["proto_transformer"])
+    if staged and not issubclass(TASK_REGISTRY[args.task], PrototypeStages):
         raise ValueError(
-            f"--task {args.task} extracts no prototypes, and --arch {args.arch} would stay a plain "
-            "Transformer: say --task compgen_translation"
+            f"--task {args.task} extracts no prototypes, and --arch {arch} would stay a plain "
+            "Transformer: add --task compgen_translation"
         )
 
 
@@ -207,10 +200,12 @@ def _unused(args: Namespace) -> None:
             unread = f"--ablation {args.ablation}"
         elif getattr(args, "sufficiency", 1) == 0:
             unread = "--sufficiency 0"
-    if getattr(args, "mmi_cross_entropy", None) == 0:
+    if getattr(args, "mmi_cross_entropy", None) == 0 and hasattr(args, "code_classes"):
         default = "none" if getattr(args, "attention", "") == "plain" else "sovq"
-        learned = getattr(args, "code_classes", "learned") == "learned"
-        if learned and (getattr(args, "quantizer", None) or default) == "sovq":
+        if (
+            args.code_classes == "learned"
+            and (getattr(args, "quantizer", None) or default) == "sovq"
+        ):
             unread = "--mmi-cross-entropy 0"
     many = getattr(args, "distributed_world_size", 1) > 1
     if unread and many and args.ddp_backend not in ("legacy_ddp", "no_c10d"):

@@ -39,14 +39,8 @@ def register_preset(
     preset: Mapping[str, Any],
     base: Callable[[Namespace], None] = lambda args: None,
 ) -> None:
-    """Register an architecture.
-
-    Args:
-        model: the name of the model.
-        name: that of the architecture.
-        preset: the values of the options that are not given.
-        base: sets those that are still without a value.
-    """
+    """Register an architecture of a model: ``preset`` has the values of the options that are not
+    given, ``base`` sets those that are still without one."""
 
     def architecture(args: Namespace) -> None:
         for key, value in preset.items():

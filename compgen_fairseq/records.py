@@ -1,6 +1,7 @@
 """``RUN.json``, which every training keeps beside its checkpoints."""
 
 import argparse
+import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -44,9 +45,10 @@ def record_the_checkpoint(
 
 def early_stopping() -> dict[str, Any]:
     """What fairseq counts for ``--patience``, in attributes of its function."""
-    from fairseq_cli.train import should_stop_early
+    from fairseq_cli import train
 
-    return vars(should_stop_early)
+    main = sys.modules["__main__"]  # python -m fairseq_cli.train
+    return vars(getattr(main, "should_stop_early", train.should_stop_early))
 
 
 def _record(trainer: Trainer) -> None:

@@ -1,7 +1,6 @@
 """Writes docs/options.md from the dataclasses: ``python docs/options.py``."""
 
 import argparse
-from argparse import Namespace
 from collections.abc import Iterator
 from dataclasses import fields
 from pathlib import Path
@@ -108,18 +107,13 @@ def _rows(config: type[FairseqDataclass]) -> Iterator[str]:
     for action in parser._actions:
         if action.dest in fairseqs or action.dest.startswith("_"):
             continue
-        switch = action.nargs == 0
+        switch, flag = action.nargs == 0, action.dest.upper()
         if action.option_strings:
-            values = "" if switch else f" {{{','.join(map(str, action.choices or ()))}}}"
-            flag = action.option_strings[0] + (values if values != " {}" else f" {_kind(action)}")
-        else:
-            flag = action.dest.upper()
+            choices = ",".join(map(str, action.choices or ()))
+            kind = f"{{{choices}}}" if choices else {int: "N", float: "X"}.get(action.type, "TEXT")
+            flag = " ".join([action.option_strings[0], *[kind] * (not switch)])
         default = "" if switch or action.default in (None, "???") else f"`{action.default}`"
         yield _row(f"`{flag}`", default, (action.help or "") % {"default": action.default})
-
-
-def _kind(action: argparse.Action) -> str:
-    return {int: "N", float: "X"}.get(action.type, "TEXT")  # type: ignore[call-overload]
 
 
 def _presets() -> Iterator[str]:
@@ -142,7 +136,7 @@ def _defaults(architecture: str) -> dict[str, Any]:
     """What a model starts from: its dataclass's defaults, then the preset's."""
     configs = dict(section[:2] for section in SECTIONS)
     model = ARCH_MODEL_NAME_REGISTRY[architecture]
-    args = Namespace()
+    args = argparse.Namespace()
     ARCH_CONFIG_REGISTRY.get(architecture, lambda args: None)(args)
     config = configs[f"--arch {model}"]
     plain = {name: f.default for name, f in config.__dataclass_fields__.items()}

@@ -10,8 +10,8 @@
 #   PLAIN    for proto-two-pass: the folder of a finished run of transformer
 #   BEAM     the width of evaluate.sh's beam
 #   LAUNCH   what starts the processes of a distributed training, e.g.
-#            "torchrun --nproc_per_node 8 --no-python" or "srun"; fairseq uses every GPU of one
-#            machine without it
+#            "torchrun --nproc_per_node 8 --no-python" or "srun" (MASTER_PORT: 29500); fairseq uses
+#            every GPU of one machine without it
 # shellcheck shell=bash
 
 root="$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)"
@@ -67,6 +67,9 @@ train_sq() {
                 "sal-meanings, $TRANSFORMERS${OTHER_METHODS:+, $OTHER_METHODS}"
             ;;
     esac
+    if [[ $SIZE == tiny ]]; then
+        method+=(--encoder-predictor-layers 1 --decoder-predictor-layers 1)
+    fi
     train --arch "$arch" --optimizer adam --adam-betas '(0.9,0.98)' --clip-norm 0 \
         --criterion structural_cross_entropy "${method[@]}" "$@"
 }
@@ -172,8 +175,10 @@ train_recurrent() {
 # begin: makes SAVE this training's, or refuses; nothing changes if it is called twice.
 begin() {
     local run="METHOD=${METHOD:-sq} SEED=$SEED SIZE=$SIZE"
-    if [[ -e $save/checkpoint_last.pt && -e $save/METHOD ]] && [[ $(<"$save/METHOD") != "$run" ]]; then
-        refuse "$save holds a training with $(<"$save/METHOD"), not $run; name another folder"
+    if [[ -e $save/checkpoint_last.pt ]]; then
+        local of="no recipe"
+        if [[ -e $save/METHOD ]]; then of="$(<"$save/METHOD")"; fi
+        [[ $of == "$run" ]] || refuse "$save holds a training with $of, not $run; name another folder"
     fi
     mkdir -p "$save"
     if command -v flock >/dev/null; then # until the last process of this training has ended
@@ -218,10 +223,14 @@ generate() {
     fi
     complete="$(python "$root/examples/sentences.py" "$data" "$subset")"
     complete=(--expected "$complete")
+    if command -v flock >/dev/null; then # until this evaluation has ended
+        exec 8>"$save/evaluation.lock"
+        flock -n 8 || { echo "waits for another evaluation of $save" >&2; flock 8; }
+    fi
     [[ $log -nt $checkpoint && $(head -n 1 "$log") == "$flags" ]] && return
     if [[ $name == last && $save/$subset.best.log -nt $checkpoint ]] &&
         cmp -s "$save/checkpoint_best.pt" "$checkpoint"; then # the last one is the chosen one
-        cp "$save/$subset.best.log" "$log.partial"
+        cp -p "$save/$subset.best.log" "$log.partial"
         mv "$log.partial" "$log"
         return
     fi

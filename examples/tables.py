@@ -286,7 +286,7 @@ class Queue:
         kept = self.args.results and self.args.results / f"{path}.json"
         if kept and not (kept.exists() and kept.read_bytes() == result):
             kept.parent.mkdir(parents=True, exist_ok=True)
-            partial = kept.with_name(f".{kept.name}.partial")
+            partial = kept.with_name(f".{kept.name}.{os.getpid()}")
             partial.write_bytes(result)
             partial.replace(kept)
 

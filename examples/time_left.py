@@ -4,6 +4,7 @@ fairseq-train ... | python time_left.py training               the time that is 
 fairseq-generate ... | python time_left.py decoding SENTENCES     how far it is, on standard error
 """
 
+import functools
 import math
 import queue
 import re
@@ -118,16 +119,11 @@ def heard(file: TextIO, patience: float) -> Iterator[str | None]:
 def main() -> None:
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # it ends when what it copies has ended
     sys.stdin.reconfigure(errors="surrogateescape")  # type: ignore[union-attr]
-    sys.stdout.reconfigure(errors="surrogateescape")  # type: ignore[union-attr]
+    sys.stdout.reconfigure(errors="surrogateescape", line_buffering=True)  # type: ignore[union-attr]
     if sys.argv[1] == "training":
-        for line in training(heard(sys.stdin, SILENCE)):
-            sys.stdout.write(line)
-            sys.stdout.flush()
+        sys.stdout.writelines(training(heard(sys.stdin, SILENCE)))
     else:
-
-        def say(text: str) -> None:
-            print(text, file=sys.stderr, flush=True)
-
+        say = functools.partial(print, file=sys.stderr, flush=True)
         sys.stdout.writelines(decoding(heard(sys.stdin, 10), int(sys.argv[2]), say))
 
 

@@ -80,7 +80,10 @@ def test_amp_has_the_scale_that_its_flags_name(given, first, window):
         ("--arch sq_transformer --mmi-cross-entropy 0", "--mmi-cross-entropy 0 leaves parameters"),
         ("--arch sq_transformer --attention plain --mmi-cross-entropy 0", ""),
         ("--arch cat --sufficiency 0", "--sufficiency 0 leaves parameters without gradients"),
-        ("--arch cat --ablation sufficiency", "--ablation sufficiency leaves parameters"),
+        (
+            "--arch cat --ablation sufficiency",
+            "--ablation sufficiency .*--ddp-backend legacy_ddp",
+        ),
         ("--arch cat --ablation sufficiency --composition none", ""),
     ],
 )
@@ -191,11 +194,6 @@ def test_lengths_may_come_from_a_function_and_indices_from_a_list():
 
 def test_nothing_to_batch():
     assert data_utils.batch_by_size([], len, required_batch_size_multiple=8) == []
-
-
-def test_a_sentence_longer_than_max_tokens_is_an_error_and_not_lost():
-    with pytest.raises(AssertionError, match="should not exceed max_tokens=5"):
-        batches(37, max_tokens=5)
 
 
 def test_what_is_left_out_is_counted_where_scores_look(capsys):

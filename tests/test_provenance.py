@@ -25,7 +25,6 @@ def test_sessions_add_up_and_a_fresh_start_begins_anew(tmp_path, monkeypatch):
     assert (first["from_update"], second["from_update"]) == (0, 40)
     assert first["command"] == "fairseq-train 'my data' --betas '(0.9,0.98)'"
     assert first["settings"] == SETTINGS and first["versions"]["torch"]
-    assert second["cpu_minutes"] >= 0 and second["minutes"] >= 0
     Record(tmp_path, SETTINGS, 0).save(1, 8)
     assert len(json.loads((tmp_path / "RUN.json").read_text())["sessions"]) == 1
     (tmp_path / "RUN.json").write_text("{")

@@ -67,7 +67,7 @@ Write CoGnition as a fairseq data folder DEST, languages en and zh:
 The source is words, the target is BPE of 2,000 merges, learned on its training side. CG-test's
 Chinese, published without spaces, is cut into words of the training set first. DEST also gets:
 
-  bpe.codes          the merges
+  bpe.codes          the merges (not with --tokens word)
   cter/lexicon       the publisher's lexicon
   cter/test.compound, cter/test.type
                      the novel compound and its type (NP, VP, PP) for each line of test; with

@@ -27,7 +27,7 @@ class Corpus:
         valid: likewise; without any, every ``held_out``-th training pair.
         held_out: see ``valid``.
         merges: BPE merges by default.
-        longest: the most tokens of a side in training and validation; 0: all pairs are kept.
+        longest: the most tokens of a side in training and in what is held out of it; 0: any.
         ratio: the most tokens of one side per token of the other.
         words_first: the filter comes before the subwords and before the validation pairs are
             held out (IWSLT), not after (WMT).

@@ -120,83 +120,82 @@ def prepare(
     subwords = Subwords(args.pretrained)
     settings = {"pretrained": subwords.digest, **settings}
     digests = expected(official(packages), args.checksums, settings)
-    work = SetPreparation(parser.prog, args.dest, settings, packages=("subword_nmt", "sacremoses"))
+    work = Preparation(parser.prog, args.dest, settings, packages=("subword_nmt", "sacremoses"))
     if work.done(folder=copy_at_hand(name, args.folder)):
         return
     with work:
         downloads = work.folder / "downloads"
         lines, inputs = gather(name, packages, digests, downloads, args.folder)
-        work.finish_sets(subsets(lines), subwords, classes, inputs)
+        finish_sets(work, subsets(lines), subwords, classes, inputs)
 
 
-class SetPreparation(Preparation):
-    """A folder of labelled sentences that is made, or there already."""
+def finish_sets(
+    work: Preparation,
+    subsets: Mapping[str, Sequence[Example]],
+    subwords: Subwords,
+    classes: Sequence[str] | None,
+    inputs: Mapping[str, Path],
+) -> None:
+    """Write and binarise the subsets, write ``PREPARED.json`` and put DEST in its place.
 
-    def finish_sets(
-        self,
-        subsets: Mapping[str, Sequence[Example]],
-        subwords: Subwords,
-        classes: Sequence[str] | None,
-        inputs: Mapping[str, Path],
-    ) -> None:
-        """Write and binarise the subsets, write ``PREPARED.json`` and put DEST in its place.
+    Args:
+        work: the folder that is made.
+        subsets: by name: ``train`` and ``valid``, if there are any, then ``test``, ``test1``.
+        subwords: how the sentences are written.
+        classes: the names of the classes; None: the labels are numbers.
+        inputs: the publisher's files that were read.
 
-        Args:
-            subsets: by name: ``train`` and ``valid``, if there are any, then ``test``, ``test1``.
-            subwords: how the sentences are written.
-            classes: the names of the classes; None: the labels are numbers.
-            inputs: the publisher's files that were read.
+    Raises:
+        ValueError: a subset is empty, a label is no class, or the dictionary is no such file.
+    """
+    keys = ["input0"]
+    for subset, examples in subsets.items():
+        if not examples:
+            raise ValueError(f"the publisher's files leave no sentence for {subset}.")
+        sides = {"input0": [e.first for e in examples]}
+        if examples[0].second is not None:
+            sides["input1"] = [e.second or "" for e in examples]
+        keys = list(sides)
+        for key, sentences in sides.items():
+            write_lines(work.raw / f"{subset}.{key}", map(subwords, sentences))
+        labels = [e.label for e in examples]
+        if classes and (foreign := sorted(set(labels) - set(classes))):
+            raise ValueError(f"{foreign[0]!r} in {subset} is none of {', '.join(classes)}.")
+        write_lines(work.raw / f"{subset}.label", labels)
+        if classes is None:
+            write_lines(work.data / "label" / f"{subset}.label", labels)
+    for key in keys:
+        _binarise_side(work, key, subwords.dictionary, subsets)
+    if classes is not None:
+        names = work.data / "label" / DICTIONARY
+        write_lines(names, (f"{name} 1" for name in classes))
+        _binarise_side(work, "label", names, subsets)
+    sizes = {name: len(examples) for name, examples in subsets.items()}
+    vocabulary = {"input0": count_lines(work.data / "input0" / DICTIONARY) + 4}
+    work.publish({"pairs": sizes, "vocabulary": vocabulary}, inputs)
+    print(f"{work.dest}:", ", ".join(f"{n} {part}" for part, n in sizes.items()))
 
-        Raises:
-            ValueError: a subset is empty, a label is no class, or the dictionary is no such file.
-        """
-        keys = ["input0"]
-        for subset, examples in subsets.items():
-            if not examples:
-                raise ValueError(f"the publisher's files leave no sentence for {subset}.")
-            sides = {"input0": [e.first for e in examples]}
-            if examples[0].second is not None:
-                sides["input1"] = [e.second or "" for e in examples]
-            keys = list(sides)
-            for key, sentences in sides.items():
-                write_lines(self.raw / f"{subset}.{key}", map(subwords, sentences))
-            labels = [e.label for e in examples]
-            if classes and (foreign := sorted(set(labels) - set(classes))):
-                raise ValueError(f"{foreign[0]!r} in {subset} is none of {', '.join(classes)}.")
-            write_lines(self.raw / f"{subset}.label", labels)
-            if classes is None:
-                write_lines(self.data / "label" / f"{subset}.label", labels)
-        for key in keys:
-            self._binarise_side(key, subwords.dictionary, subsets)
-        if classes is not None:
-            names = self.data / "label" / DICTIONARY
-            write_lines(names, (f"{name} 1" for name in classes))
-            self._binarise_side("label", names, subsets)
-        sizes = {name: len(examples) for name, examples in subsets.items()}
-        vocabulary = {"input0": count_lines(self.data / "input0" / DICTIONARY) + 4}
-        self.publish({"pairs": sizes, "vocabulary": vocabulary}, inputs)
-        print(f"{self.dest}:", ", ".join(f"{n} {part}" for part, n in sizes.items()))
 
-    def _binarise_side(self, key: str, dictionary: Path, subsets: Iterable[str]) -> None:
-        """Write what ``fairseq-preprocess --only-source --srcdict`` would, in this process."""
-        # fairseq takes seconds to import, and says then that tensorboardX is missing
-        logging.getLogger("fairseq.tasks.text_to_speech").setLevel(logging.WARNING)
-        from fairseq.binarizer import FileBinarizer, VocabularyDatasetBinarizer
-        from fairseq.data import Dictionary
+def _binarise_side(work: Preparation, key: str, dictionary: Path, subsets: Iterable[str]) -> None:
+    """Write what ``fairseq-preprocess --only-source --srcdict`` would, in this process."""
+    # fairseq takes seconds to import, and says then that tensorboardX is missing
+    logging.getLogger("fairseq.tasks.text_to_speech").setLevel(logging.WARNING)
+    from fairseq.binarizer import FileBinarizer, VocabularyDatasetBinarizer
+    from fairseq.data import Dictionary
 
-        folder = self.data / key
-        folder.mkdir(exist_ok=True)
-        try:
-            words = Dictionary.load(str(dictionary))
-        except ValueError:
-            raise ValueError(f"{dictionary} is not a fairseq dictionary.") from None
-        words.save(str(folder / DICTIONARY))
-        for subset in subsets:
-            FileBinarizer.multiprocess_dataset(
-                str(self.raw / f"{subset}.{key}"),
-                "mmap",
-                VocabularyDatasetBinarizer(words, append_eos=True),
-                str(folder / subset),
-                vocab_size=len(words),
-                num_workers=1,
-            )
+    folder = work.data / key
+    folder.mkdir(exist_ok=True)
+    try:
+        words = Dictionary.load(str(dictionary))
+    except (ValueError, RuntimeError):
+        raise ValueError(f"{dictionary} is not a fairseq dictionary.") from None
+    words.save(str(folder / DICTIONARY))
+    for subset in subsets:
+        FileBinarizer.multiprocess_dataset(
+            str(work.raw / f"{subset}.{key}"),
+            "mmap",
+            VocabularyDatasetBinarizer(words, append_eos=True),
+            str(folder / subset),
+            vocab_size=len(words),
+            num_workers=1,
+        )

@@ -3,18 +3,7 @@
 A prepared folder DEST is what ``fairseq-preprocess`` writes, ``raw/`` (the text that was
 binarised), whatever else the data set needs, and ``PREPARED.json`` (settings, sizes, versions,
 checksums). It appears whole or not at all: everything is made in a hidden work folder beside it,
-which is renamed in the end. A script runs ``python -m compgen_cli.prepare cogs``; the
-module's command reads::
-
-    parser = Parser("prepare/cogs.sh", "Prepare COGS ...")
-    parser.add_argument("--valid", choices=("dev", "gen20"), default="dev")
-    args = parser.parse_args(argv)
-    work = Preparation("prepare/cogs.sh", args.dest, {"valid": args.valid})
-    if work.done():
-        return
-    with work:
-        write_lines(work.raw / "train.en", ...)
-        work.finish("en", "lf", tests=("test", "test1"))
+which is renamed in the end. ``daxy.py`` is a short user of it.
 """
 
 import argparse
@@ -295,7 +284,7 @@ class Preparation:
         _remove(self.folder)
 
     def _command(self) -> str:
-        """The command that makes this folder, with DEST for the folder's name."""
+        """The command that makes this folder: DEST for its name, SHA-256 for files."""
         words = [self.script, *(str(self.settings[name]) for name in self.positional), "DEST"]
         for name, value in self.settings.items():
             if name not in self.positional and value is not None and value is not False:

@@ -120,7 +120,7 @@ def main(argv: Sequence[str] | None = None) -> None:
     if work.done():
         return
     with work:
-        files = collect("hownet", official, None, work.folder, args.folder)
+        files = collect("hownet", official, None, work.folder, args.folder) if official else {}
         if args.senses:
             annotations = hownet.read_senses(args.senses)
         else:

@@ -180,6 +180,8 @@ def _unpack(archive: Path, wanted: set[str], folder: Path) -> None:
     except (tarfile.TarError, gzip.BadGzipFile, EOFError, zlib.error) as error:
         reason = str(error).rstrip(".")
         raise ValueError(f"{archive} is cut short or damaged ({reason}); get it again.") from None
+    except OSError as error:  # a full disk, say, which may have no name
+        raise ValueError(f"{folder}: {error.strerror}") from None
 
 
 def prepare(

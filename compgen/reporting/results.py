@@ -99,8 +99,7 @@ def result(folder: Path | str, may_differ: frozenset[str] = frozenset()) -> dict
 
 def without_folders(command: str) -> str:
     """A command with the names of the folders and files of the machine that it ran on."""
-    words = shlex.split(command)
-    return shlex.join(Path(word).name if word.startswith("/") else word for word in words)
+    return shlex.join(re.sub(r"(^|=)/\S*/", r"\1", word) for word in shlex.split(command))
 
 
 def flags(command: str) -> dict[str, list[str]]:
@@ -112,7 +111,7 @@ def flags(command: str) -> dict[str, list[str]]:
     values: list[str] = []
     found: dict[str, list[str]] = {}
     for word in shlex.split(command):
-        if word.startswith("--"):
+        if re.match("-[-A-Za-z]", word):
             name, equals, value = word.removeprefix("--").partition("=")
             found[name] = values = [value] if equals else []
         else:

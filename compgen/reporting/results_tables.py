@@ -28,11 +28,11 @@ its process. [results](results) has a file for each run, with its command, machi
 A setting is a line of [tables.txt](examples/tables.txt):
 
 - 64-wide, 128-wide: Transformers of 2 + 2 layers, small batches; -long, -short: more or fewer
-  updates; -warm: a longer warm-up; -sorted: batches of one length, as in fairseq; -beta2: Adam's
-  second beta is 0.999
+  updates; -warm: a longer warm-up; -sorted: batches of one length, as in fairseq, and half the
+  tokens; -beta2: Adam's second beta is 0.999, as always on COGS
 - 32-pairs: Syntactic Attention of its paper's size, 32 pairs an update; -mixed: of any length;
-  one-pair: as its authors train
-- paper…: the paper's size, on a GPU
+  one-pair: as its authors train; small: daxy's
+- paper: the paper's size, on a GPU; -short: few updates, with a higher rate and other batches
 
 One seed was picked: that of AroundRight's `sal`, 64-wide, for its codes.
 """

@@ -72,7 +72,7 @@ class Score(NamedTuple):
         value: in percent.
         signature: of the file it stands in.
         file: that file.
-        options: the metric's that the file names, where they are not the default ones.
+        options: the metric's that the file names.
     """
 
     value: float
@@ -353,7 +353,8 @@ def _scores(path: Path) -> dict[ScoreName, Score]:
             found = read_json(file)
             if not isinstance(found, dict) or "metric" not in found:
                 continue  # codes.best.json
-            if weights.exists() and weights.stat().st_mtime > file.stat().st_mtime:
+            times = [f.stat().st_mtime for f in (file, *path.glob(f"*.{checkpoint}.log"))]
+            if weights.exists() and weights.stat().st_mtime > min(times):
                 raise ValueError(f"{file} is older than {weights}: evaluate the run again")
             metric, subset = str(found["metric"]), file.name.partition(".")[0]
             about = "" if subset in ("test", metric) else f" ({subset})"

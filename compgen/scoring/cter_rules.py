@@ -111,11 +111,6 @@ class OwnRules(Rules):
         return re.compile("|".join([*(rf"{re.escape(atom)}(?!\S)" for atom in atoms), r"\S+"]))
 
     def parse(self, compound: str) -> Mapping[str, str]:
-        """The atoms of a compound by their type.
-
-        Raises:
-            ValueError: if a word is in no atom, there is none, or two are of one type.
-        """
         atoms: dict[str, str] = {}
         for atom in self._pattern.findall(compound):
             if atom not in self.types:

@@ -136,7 +136,7 @@ class StrictRules(Rules):
             for noun in (self._places(line, "N", clause) if "N" in tested else ())
         ]
         misplaced = [self._misplaced(line, tested, clause, noun) for clause, noun in nouns]
-        shared = len(nouns) == 1 and _is_in_context(line.atoms["N"], line)
+        shared = len(nouns) == 1 and line.atoms["N"] in context(line)  # the context needs it, too
         if [] in misplaced and not shared:
             return ()
         missing = tuple(
@@ -192,8 +192,3 @@ def _pattern(translations: Iterable[str]) -> re.Pattern[str]:
     """Finds the longest of some words, or of those that contain them, at each place."""
     words = {word for own in translations for word in (own, *OTHER_WORDS.get(own, "").split())}
     return re.compile("|".join(map(re.escape, sorted(words, key=lambda word: (-len(word), word)))))
-
-
-def _is_in_context(atom: str, line: Line) -> bool:
-    """Whether the source has the word outside the compound, too."""
-    return line.source.count(atom) > 1 and atom in context(line)

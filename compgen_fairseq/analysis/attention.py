@@ -108,7 +108,8 @@ def run(args: argparse.Namespace) -> list[Path]:
 
     out = Path(args.out)
     files: list[Path] = []
-    maps = [_maps(loaded, data, example) for example in examples]
+    inputs = [data.collater([example])["net_input"] for example in examples]
+    maps = [attention_maps(loaded.model, loaded.moved(one)) for one in inputs]
     drawings = {side: _drawing(loaded, examples, maps, side) for side in SIDES}
     if pairs:
         files += _write(out, args, pairs, measure(loaded, data, pairs))
@@ -220,11 +221,6 @@ def _from_text(loaded: Loaded, data: Any, text: str) -> dict[str, Any]:
         if torch.equal(data[i]["source"], tokens):
             return data[i]
     return {"id": 0, "source": tokens, "target": None}
-
-
-def _maps(loaded: Loaded, data: Any, example: Any) -> dict[str, Tensor]:
-    """The maps of one sentence."""
-    return attention_maps(loaded.model, loaded.moved(data.collater([example])["net_input"]))
 
 
 def _read(loaded: Loaded, example: Any, side: str, keys: int) -> tuple[list[str], list[str]]:

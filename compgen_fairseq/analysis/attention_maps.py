@@ -1,7 +1,7 @@
 """The attention weights of a model, of whatever architecture, as it runs on a batch."""
 
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import ExitStack, contextmanager
+from collections.abc import Callable, Mapping
+from contextlib import ExitStack
 from functools import partial
 from typing import Any
 
@@ -56,22 +56,6 @@ def attention_maps(model: Any, inputs: Mapping[str, Any]) -> dict[str, Tensor]:
         ValueError: if nothing was recorded.
     """
     found: dict[str, list[Tensor]] = {side: [] for side in SIDES}
-    with recorded(model, found):
-        if "prev_output_tokens" in inputs:
-            model(**inputs)
-        else:
-            model.encoder(inputs["src_tokens"], src_lengths=inputs["src_lengths"])
-    maps = {side: torch.stack(layers, 1).float().cpu() for side, layers in found.items() if layers}
-    if not maps:
-        of = "" if "prev_output_tokens" in inputs else " of an encoder without a target sentence"
-        raise ValueError(f"{type(model).__name__} has no attention{of} that can be recorded")
-    return maps
-
-
-@contextmanager
-def recorded(model: Any, found: Mapping[str, list[Tensor]]) -> Iterator[None]:
-    """Within this context every call of an attention layer appends its weights ``(batch, heads,
-    queries, keys)`` to the list of its side; nothing of it stays in the model."""
     with ExitStack() as stack:
         enter = stack.enter_context  # a hook, which is removed at the end
         for name, module in model.named_modules():
@@ -84,7 +68,15 @@ def recorded(model: Any, found: Mapping[str, list[Tensor]]) -> Iterator[None]:
                 enter(module.register_forward_hook(partial(_read_heads, keep)))
             elif isinstance(module, SyntacticAttentionDecoder):
                 enter(module.register_forward_hook(partial(_read_alignment, found["cross"])))
-        yield
+        if "prev_output_tokens" in inputs:
+            model(**inputs)
+        else:
+            model.encoder(inputs["src_tokens"], src_lengths=inputs["src_lengths"])
+    maps = {side: torch.stack(layers, 1).float().cpu() for side, layers in found.items() if layers}
+    if not maps:
+        of = "" if "prev_output_tokens" in inputs else " of an encoder without a target sentence"
+        raise ValueError(f"{type(model).__name__} has no attention{of} that can be recorded")
+    return maps
 
 
 def _side(name: str) -> str:

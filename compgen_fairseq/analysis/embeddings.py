@@ -126,9 +126,8 @@ def group(
 
 
 def neighbours(points: np.ndarray, number: int) -> np.ndarray:
-    """The nearest others of each point, the nearest first: ``(n, dim)`` -> ``(n, number)``.
-
-    Of vectors of length 1 these are those with the highest cosine.
+    """The nearest others of each point, the nearest first: ``(n, dim)`` -> ``(n, number)``,
+    at most ``(n, n - 1)``. Of vectors of length 1 these are those with the highest cosine.
     """
     from sklearn.neighbors import NearestNeighbors
 

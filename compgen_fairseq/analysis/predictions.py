@@ -1,6 +1,7 @@
 """``compgen-predict``: what a checkpoint of fairseq's ``sentence_prediction`` says of sentences."""
 
 import argparse
+import math
 from typing import Any, NamedTuple
 
 import torch
@@ -73,8 +74,8 @@ def score(found: Predictions, subset: str, label: str | None) -> dict[str, Any]:
     if isinstance(labels[0], float):
         if label is not None:
             raise ValueError("the labels are numbers, so --label does not go with them")
-        if len(set(labels)) < 2 or len(set(predicted)) < 2:
-            raise ValueError("all labels or all predictions are the same: no correlation")
+        if min(len(set(labels)), len(set(predicted))) < 2 or not all(map(math.isfinite, predicted)):
+            raise ValueError("all labels or predictions are the same, or some are not finite")
         return {
             "metric": "pearson",
             "score": 100 * float(pearsonr(labels, predicted).statistic),

@@ -34,14 +34,14 @@ def tsne(vectors: np.ndarray, seed: int = 1, perplexity: float | None = None) ->
         perplexity: about how many neighbours count; by default 30, of few vectors a third.
 
     Raises:
-        ValueError: if there are too few vectors.
+        ValueError: if there are too few vectors, or only copies of one, which end scikit-learn.
     """
     from sklearn.decomposition import PCA
     from sklearn.manifold import TSNE
 
     n, dim = vectors.shape
-    if n < 4:
-        raise ValueError(f"t-SNE needs at least 4 vectors, not {n}")
+    if n < 4 or not np.ptp(vectors, axis=0).any():
+        raise ValueError(f"t-SNE needs at least 4 vectors that are not all the same, not these {n}")
     perplexity = min(30.0, (n - 1) / 3) if perplexity is None else perplexity
     if not 0 < perplexity < n:
         raise ValueError(f"--perplexity lies between 0 and {n}, the number of vectors")

@@ -121,7 +121,7 @@ def run(args: argparse.Namespace) -> list[Path]:
         | {"position": None, "sentence": ""}
         for i, (x, y) in enumerate(stars)
     ]
-    order = [*dict.fromkeys(c.tag for c in args.context), OTHER]
+    order = list(dict.fromkeys([*(c.tag for c in args.context), OTHER]))
     summary = {
         "checkpoint": args.checkpoint,
         "word": args.word,
@@ -133,8 +133,9 @@ def run(args: argparse.Namespace) -> list[Path]:
         "perplexity": round(places.perplexity, 4),
         "kl_divergence": round(places.divergence, 4),
         "tags": [
-            {"tag": tag, "states": tags.count(tag), "nearest": _nearest(tag, tags, nearest)}
+            {"tag": tag, "states": len(here), "nearest": dict(sorted(Counter(here).items()))}
             for tag in order
+            for here in [nearest[np.array(tags) == tag].tolist()]
         ],
     }
     picture = draw(points, stars, tags, order, kind, args.word)
@@ -166,12 +167,6 @@ def tag_of(sentence: Sequence[str], place: int, contexts: Sequence[Context]) -> 
         if any(m.start() <= begin and m.end() >= end for m in pattern.finditer(text)):
             return tag
     return OTHER
-
-
-def _nearest(tag: str, tags: Sequence[str], nearest: np.ndarray) -> dict[str, int]:
-    """How many states of a tag are nearest to each centre."""
-    found = Counter(int(n) for t, n in zip(tags, nearest, strict=True) if t == tag)
-    return {str(centre): found[centre] for centre in sorted(found)}
 
 
 def draw(

@@ -84,12 +84,16 @@ def brown_classes(counts: csr_matrix, num_classes: int) -> NDArray[np.int64]:
     table = _Merges(max(WINDOW, num_classes) + 1)
     for word in progress(order, "Brown classes", len(order), " types"):
         classes[word] = table.size
-        table.add(*_neighbours(counts[int(word)], by_column[:, int(word)], classes, int(word)))
+        lines = counts[int(word)], by_column[:, int(word)]
+        table.add(*(_beside(line, classes, table.size + 1) for line in lines))
         if table.size > max(WINDOW, num_classes):
             table.merge_best(classes)
     while table.size > num_classes:
         table.merge_best(classes)
-    return _by_frequency(classes, frequency, num_classes)
+    known = np.maximum(classes, 0)  # what does not occur adds nothing
+    mass = np.bincount(known, weights=frequency, minlength=num_classes)
+    rank = np.argsort(np.argsort(-mass, kind="stable"))
+    return np.where(classes >= 0, rank[known], 0)
 
 
 def _xlogx(x: Counts) -> Counts:
@@ -101,16 +105,10 @@ def _saved(x: Counts, y: Counts) -> Counts:
     return _xlogx(x) + _xlogx(y) - _xlogx(x + y)
 
 
-def _neighbours(row: csr_matrix, column, classes: NDArray, word: int) -> tuple[Counts, Counts]:
-    """How often the newest class, one word, stands before and behind each class and itself."""
-    size = classes[word] + 1
-    sides: list[Counts] = []
-    for sparse in (row, column):
-        known = classes[sparse.indices] >= 0
-        others = classes[sparse.indices[known]]
-        counts = np.bincount(others, weights=sparse.data[known], minlength=size)
-        sides.append(counts.astype(np.float64, copy=False))
-    return sides[0], sides[1]
+def _beside(line: csr_matrix, classes: NDArray, size: int) -> NDArray:
+    """How often the newest class, one word, stands before, or behind, each class and itself."""
+    of = classes[line.indices]
+    return np.bincount(of[of >= 0], weights=line.data[of >= 0], minlength=size)
 
 
 class _Merges:
@@ -192,12 +190,3 @@ class _Merges:
         loss[np.tril_indices(n)] = np.inf
         keep, gone = np.unravel_index(np.argmin(loss), loss.shape)
         return int(keep), int(gone)
-
-
-def _by_frequency(classes: NDArray, frequency: NDArray, num_classes: int) -> NDArray[np.int64]:
-    mass = np.bincount(
-        classes[classes >= 0], weights=frequency[classes >= 0], minlength=num_classes
-    )
-    rank = np.empty(num_classes, dtype=np.int64)
-    rank[np.argsort(-mass, kind="stable")] = np.arange(num_classes)
-    return np.where(classes >= 0, rank[np.maximum(classes, 0)], 0)

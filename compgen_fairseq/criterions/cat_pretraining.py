@@ -22,7 +22,6 @@ from compgen_fairseq.criterions.terms_cross_entropy import (
     WeightedTerm,
     log_means,
     reduced,
-    unwrapped,
 )
 from compgen_fairseq.models.cat import PretrainingOutputs
 from compgen_fairseq.models.cat_transformer import REPRESENTATIONS
@@ -167,7 +166,7 @@ class CATPretrainingCriterion(FairseqCriterion):
 
     def _asked(self, model: Any) -> tuple[str, ...]:
         """The representations that the heads are to read."""
-        if unwrapped(model).cfg.composition == "none":
+        if model.cfg.composition == "none":
             if not self.weights["task_loss"]:
                 raise ValueError("--task-loss 0 leaves --composition none without a loss")
             return ("cont",)
@@ -252,15 +251,8 @@ class CATPretrainingCriterion(FairseqCriterion):
 
 
 def masked_words(sample: dict[str, Any], padding: int) -> Tensor:
-    """Where a batch's ``rows`` are of words with a subword that is to be predicted.
-
-    Args:
-        sample: the batch.
-        padding: the index of padding.
-
-    Returns:
-        ``(B, T)``, or one per word with ``--word-average``, bool.
-    """
+    """Where a batch's ``rows`` are of words with a subword that is to be predicted: ``(B, T)``, or
+    one per word with ``--word-average``, bool."""
     masked: Tensor = sample["target"].ne(padding)  # (B, T)
     words = sample["net_input"].get("words")  # (B, T), -1 for pads
     if words is None:

@@ -4,7 +4,7 @@ Each returns a sum and the number of things summed, so that the mean can be take
 data-parallel workers. B sentences, T positions, D width, K codes, N predicted positions.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import torch
 import torch.nn.functional as F
@@ -32,20 +32,10 @@ class LossWeights:
     srl_mse: float = 0.001  # SRL only
 
 
-RECIPES = {
-    "scan": LossWeights(),
-    "cogs": LossWeights(
-        decoder_commitment=0.0,
-        decoder_code_prediction=0.1,
-        decoder_code_attraction=0.01,
-    ),
-    "cognition": LossWeights(
-        decoder_commitment=0.0,
-        decoder_code_prediction=0.1,
-        decoder_code_attraction=0.01,
-        srl_mse=0.01,
-    ),
-}
+_COGS = LossWeights(
+    decoder_commitment=0.0, decoder_code_prediction=0.1, decoder_code_attraction=0.01
+)
+RECIPES = {"scan": LossWeights(), "cogs": _COGS, "cognition": replace(_COGS, srl_mse=0.01)}
 
 
 def mmi_cross_entropy(posterior: Tensor, prior: Tensor) -> Term:

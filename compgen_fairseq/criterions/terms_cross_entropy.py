@@ -90,13 +90,6 @@ def log_means(logging_outputs: Sequence[dict[str, Any]]) -> list[str]:
     return names
 
 
-def unwrapped(model: Any) -> Any:
-    """The model itself; fairseq wraps a data-parallel one twice."""
-    while hasattr(model, "module"):
-        model = model.module
-    return model
-
-
 class TermsCrossEntropyCriterion(LabelSmoothedCrossEntropyCriterion):
     """``word loss + sum of weight * term``, each a mean, the means over all workers' tokens.
 
@@ -119,7 +112,7 @@ class TermsCrossEntropyCriterion(LabelSmoothedCrossEntropyCriterion):
 
         Args:
             net_output: what the model returned.
-            model: the model itself.
+            model: the model, which fairseq may have wrapped.
             dummy: whether the batch is only there to keep the workers in step.
         """
         raise NotImplementedError
@@ -130,8 +123,7 @@ class TermsCrossEntropyCriterion(LabelSmoothedCrossEntropyCriterion):
 
     def forward(self, model, sample, reduce=True):
         """The loss of a sample, its size (the gradient's denominator), and what to log."""
-        inner = unwrapped(model)
-        net_output = model(**sample["net_input"], **self.extra_input(inner))
+        net_output = model(**sample["net_input"], **self.extra_input(model))
         loss, nll_loss = self.compute_loss(model, net_output, sample, reduce=reduce)
         sample_size = sample["target"].size(0) if self.sentence_avg else sample["ntokens"]
         logging_output: dict[str, Any] = {
@@ -142,7 +134,7 @@ class TermsCrossEntropyCriterion(LabelSmoothedCrossEntropyCriterion):
         }
         logged = loss.data.clone()
         dummy = bool(sample.get("ignore_grad", False))
-        values = self.weighted_terms(net_output, inner, dummy)
+        values = self.weighted_terms(net_output, model, dummy)
         if values is not None:
             size = torch.tensor(sample_size, device=loss.device)
             added, share, log = reduced(values, size, dummy, distributed=self.training)

@@ -71,13 +71,8 @@ class CATConfig(FairseqDataclass):
 
     def transformer(self) -> TransformerConfig:
         """fairseq's configuration of the plain part, with BERT's choices."""
-        cfg = TransformerConfig()
-        cfg.encoder.layers = self.encoder_layers
-        cfg.encoder.embed_dim = self.encoder_embed_dim
-        cfg.encoder.ffn_embed_dim = self.encoder_ffn_embed_dim
-        cfg.encoder.attention_heads = self.encoder_attention_heads
+        cfg = TransformerConfig.from_namespace(self)  # sizes and dropouts have fairseq's names
         cfg.encoder.learned_pos = True
-        cfg.dropout, cfg.attention_dropout = self.dropout, self.attention_dropout
         cfg.activation_fn = "gelu"
         cfg.max_source_positions = self.max_positions
         cfg.no_scale_embedding = cfg.layernorm_embedding = True

@@ -276,18 +276,8 @@ class SQTransformerModel(FairseqEncoderDecoderModel):
         return know_dictionaries(cls(resolved, encoder, decoder))
 
     def forward(self, src_tokens, src_lengths, prev_output_tokens, structural=False, **kwargs):
-        """Run encoder and decoder.
-
-        Args:
-            src_tokens: ``(batch, src_len)``.
-            src_lengths: ``(batch,)``.
-            prev_output_tokens: ``(batch, len)``.
-            structural: also return the tensors of the structural loss terms, as
-                :class:`StructuralOutputs` under ``structural`` in the second result.
-
-        Returns:
-            logits ``(batch, len, vocabulary)`` and a dictionary.
-        """
+        """Logits ``(batch, len, vocabulary)``, and a dictionary in which ``structural`` is, if
+        asked for, :class:`StructuralOutputs`. Arguments as of encoder and decoder."""
         if self.training and self.missing_classes() is not None:
             raise RuntimeError(
                 f"--code-classes {self.cfg.code_classes}: the classes come from --task "
@@ -309,8 +299,7 @@ class SQTransformerModel(FairseqEncoderDecoderModel):
         return logits, extra
 
     def missing_classes(self) -> tuple[str, tuple[int, int]] | None:
-        """Which classes of source and target types, and how many, are still to be handed to
-        :meth:`assign_classes`; None when none are (the task asks before each epoch)."""
+        """Which classes, and how many a side, are still to be handed to :meth:`assign_classes`."""
         quantizer = self.encoder.stack.quantizer
         if self.cfg.code_classes == "learned" or quantizer is None or quantizer.frozen:
             return None

@@ -345,20 +345,14 @@ class SyntacticAttentionModel(FairseqEncoderDecoderModel):
             )
 
     def missing_classes(self) -> tuple[str, None] | None:
-        """Which classes, and how many (any number), are still to be handed to
-        :meth:`assign_classes`; None when none are (the task asks before each epoch)."""
+        """Which classes, and how many (any), are still to be handed to :meth:`assign_classes`."""
         classes = self.encoder.classes
         known = classes is None or classes[self.encoder.pad] > 0
         return None if known else ("substitution", None)
 
     def assign_classes(self, source: Tensor, target: Tensor, owners: Tensor) -> None:
-        """Let types share syntactic embeddings.
-
-        Args:
-            source: whose embedding each source type has, ``(types,)``, long.
-            target: not needed.
-            owners: the source class that exchanges the words of that class, or -1.
-        """
+        """Let source types share syntactic embeddings; ``owners``: the source class that exchanges
+        the words of each target class, or -1."""
         assert self.encoder.classes is not None
         self.encoder.classes.copy_(source)
         if self.decoder.owners is not None:

@@ -93,7 +93,7 @@ class SyntacticDecoder(nn.Module):
             steps: how many.
             same: as in :meth:`step`.
             lengths: how many steps of each sentence are wanted, ``(batch,)``. On a CPU the others
-                are not taken, and their attention is zero.
+                may not be taken; their attention is then zero.
 
         Returns:
             ``(batch, steps, src_len)``.

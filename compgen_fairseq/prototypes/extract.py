@@ -108,16 +108,10 @@ def extract(
                 "training set; lower --prototype-min-count"
             )
         logger.info(
-            "prototypes: %s side, %d of %d types occur at least %d times; at most %d states of "
-            "each, %d in all, take %.2f GiB in half precision over %d worker(s)",
-            side,
-            np.count_nonzero(sample.counts),
-            len(dictionary),
-            settings.min_count,
-            sample.size,
-            len(sample),
-            len(sample) * widths[side] / 2**29,
-            world,
+            f"prototypes: {side} side, {np.count_nonzero(sample.counts)} of {len(dictionary)} "
+            f"types occur at least {settings.min_count} times; at most {sample.size} states of "
+            f"each, {len(sample)} in all, take {len(sample) * widths[side] / 2**29:.2f} GiB in "
+            f"half precision over {world} worker(s)"
         )
     needed = np.unique(np.concatenate([sample.sentences for sample in samples.values()]))
     batches = make_batches(dataset, needed, settings.max_tokens)
@@ -132,13 +126,9 @@ def extract(
     prototypes = {side: _cluster(stores.pop(side), side, settings, world, gpu) for side in sides}
     gpu_resources.cache_clear()
     logger.info(
-        "prototypes: %.1f s to choose states, %.1f s to compute them in %d batches, %.1f s for "
-        "k-means on the %s",
-        chosen - begin,
-        collected - chosen,
-        len(batches),
-        time.monotonic() - collected,
-        "CPU" if gpu is None else f"GPU {gpu}",
+        f"prototypes: {chosen - begin:.1f} s to choose states, {collected - chosen:.1f} s to "
+        f"compute them in {len(batches)} batches, {time.monotonic() - collected:.1f} s for k-means "
+        f"on the {'CPU' if gpu is None else f'GPU {gpu}'}"
     )
     return prototypes
 
@@ -162,9 +152,8 @@ def _cluster(
     """Divide the types among the workers, cluster, and share the result."""
     if store.not_finite:
         logger.warning(
-            "prototypes: %d states of the %s side are not finite in half precision; left out",
-            store.not_finite,
-            side,
+            f"prototypes: {store.not_finite} states of the {side} side are not finite in half "
+            "precision; left out"
         )
     sample: Sample = store.sample
     types, bounds = sample.bounds()
@@ -184,6 +173,8 @@ def _cluster(
     share(vectors, cuts)
     share(counts, cuts)
     some = counts > 0
+    if not some.any():
+        raise ValueError("no type has states that are finite: the model has diverged or overflows")
     return Prototypes(torch.from_numpy(types).long()[some], vectors[some], counts[some])
 
 

@@ -133,25 +133,18 @@ def collect(
             ids, inputs = sample["id"].numpy(), sample["net_input"]
             if device.type == "cuda":
                 inputs = utils.move_to_cuda(inputs, device)
-            tokens, lengths = inputs["src_tokens"], inputs["src_lengths"]
-            encoded = model.encoder(tokens, src_lengths=lengths, return_all_hiddens=True)
-            if "source" in stores:
-                keep = tokens.ne(model.encoder.dictionary.pad())
-                states = _layer(encoded["encoder_states"], layer)
-                stores["source"].put(ids, keep, states.transpose(0, 1))
-            if "target" in stores:
-                tokens = inputs["prev_output_tokens"]
-                _, extra = model.decoder.extract_features(tokens, encoded)
-                states = _layer(extra["inner_states"], layer)
-                keep = tokens.ne(model.decoder.dictionary.pad())
-                stores["target"].put(ids, keep, states.transpose(0, 1))
+            sources, lengths = inputs["src_tokens"], inputs["src_lengths"]
+            encoded = model.encoder(sources, src_lengths=lengths, return_all_hiddens=True)
+            for side, store in stores.items():
+                if side == "source":
+                    stack, tokens, states = model.encoder, sources, encoded["encoder_states"]
+                else:
+                    stack, tokens = model.decoder, inputs["prev_output_tokens"]
+                    states = stack.extract_features(tokens, encoded)[1]["inner_states"]
+                chosen = states[max(LAYERS[layer], 1 - len(states))]  # the first are embeddings
+                store.put(ids, tokens.ne(stack.dictionary.pad()), chosen.transpose(0, 1))
     finally:
         model.train(training)
-
-
-def _layer(states: Sequence[Tensor], layer: str) -> Tensor:
-    """A layer's states, ``(len, batch, dim)``, of the embeddings and all layers' ones."""
-    return states[max(LAYERS[layer], 1 - len(states))]
 
 
 def share(tensor: Tensor, cuts: np.ndarray) -> None:

@@ -8,7 +8,7 @@ class MixedLengthsDataset(BaseWrapperDataset):
     """A parallel corpus whose batches hold sentences of any length, drawn anew each epoch.
 
     Sorted by length, sentences of one template lie side by side, and a batch says little about the
-    others.  ``--max-tokens`` counts padding, so mixed batches hold about half as many sentences.
+    others.  ``--max-tokens`` counts padding, so mixed ones hold two to three times fewer sentences.
     """
 
     def ordered_indices(self) -> np.ndarray:

@@ -157,32 +157,22 @@ def _announce(cfg: Any, settings: Settings, tables: Mapping[str, Any]) -> None:
     """Say before a long training what the extraction may need after it."""
     most = sum(t.slots.numel() * t.vectors.size(-1) for t in tables.values()) * settings.per_type
     logger.info(
-        "prototypes: after epoch %d the extraction will hold at most %.2f GiB of states in all",
-        cfg.prototype_stage1_epochs,
-        min(settings.memory, most / 2**29),
+        f"prototypes: after epoch {cfg.prototype_stage1_epochs} the extraction will hold at most "
+        f"{min(settings.memory, most / 2**29):.2f} GiB of states in all"
     )
 
 
 def _foresee(epochs: int, epoch: int, updates: int, options: Any) -> None:
-    """Warn, as soon as that can be known, if the training will be over before stage 1 is.
-
-    Args:
-        epochs: of stage 1.
-        epoch: the one that begins; at the second it is known how long one is.
-        updates: there were since this process began.
-        options: the training's.
-    """
+    """Warn, as soon as that can be known, if the training will be over before stage 1 is: when the
+    second epoch begins, ``updates`` are how long one is."""
     flag, unit = ("max_epoch", "epochs") if epoch == 1 else ("max_update", "updates")
     length = epochs * (1 if epoch == 1 else updates)
     most = getattr(options.optimization, flag)
     if epoch <= 2 and 0 < most <= length:
         logger.warning(
-            "prototypes: stage 1 takes %d %s, --%s ends the training after %d: this will be a "
-            "plain Transformer; lower --prototype-stage1-epochs",
-            length,
-            unit,
-            flag.replace("_", "-"),
-            most,
+            f"prototypes: stage 1 takes {length} {unit}, --{flag.replace('_', '-')} ends the "
+            f"training after {most}: this will be a plain Transformer; lower "
+            "--prototype-stage1-epochs"
         )
 
 
@@ -199,14 +189,8 @@ class Restart:
         self.rate: float | None = None  # of the last step
 
     def before_step(self, optimizer: Any, model: Any, update: int, scheduler: Any) -> None:
-        """Set the learning rate of a step; before the first one with prototypes forget the others.
-
-        Args:
-            optimizer: fairseq's.
-            model: a ``proto_transformer``, with or without a wrapper.
-            update: how many steps there were.
-            scheduler: the options of fairseq's schedule.
-        """
+        """Set the learning rate of a step, before which there were ``update`` others; before the
+        first one with prototypes forget the others."""
         if self.schedule is None:  # with the first step: options that do not do are refused then
             rate = optimizer.get_lr()
             self.schedule = build_lr_scheduler(scheduler, optimizer)
@@ -234,12 +218,8 @@ def fill_tables(task: Any, model: Any, subset: str, settings: Settings) -> None:
     tables, dataset = model.tables(), task.dataset(subset)
     positions = utils.resolve_max_positions(task.max_positions(), model.max_positions())
     for side, found in extract(model, dataset, list(tables), settings, positions).items():
-        logger.info(
-            "prototypes: %s side, %d prototypes of %d types",
-            side,
-            int(found.counts.sum()),
-            len(found.types),
-        )
+        count, types = int(found.counts.sum()), len(found.types)
+        logger.info(f"prototypes: {side} side, {count} prototypes of {types} types")
         tables[side].fill(*found)
 
 

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Translates the test set with a run's chosen and last checkpoint and scores both.
-#   [BEAM=5] bash examples/RECIPE/evaluate.sh DATA SAVE   (bitext, wmt17_en_de, wmt14_en_fr)
+#   [BEAM=5] bash examples/RECIPE/evaluate.sh DATA SAVE [FLAG...]   (RECIPE as for train.sh)
 # For each of NAME = best, last it leaves SAVE/test.NAME.log (fairseq-generate), bleu.NAME.json,
 # chrf.NAME.json, where the data have compounds cter.NAME.json and, for models that have codes,
 # codes.NAME.json (the words of each code).

@@ -1,12 +1,18 @@
 #!/usr/bin/env bash
-# Trains one model on parallel text of your own; run again, it resumes.
+# Trains one model on parallel text; run again, it resumes.
 #   [METHOD=sq] [SEED=1] [SIZE=tiny|paper] [UPDATES=N] [LAUNCH=...] \
-#       bash examples/bitext/train.sh DATA SAVE [FLAG...]
-# DATA comes from prepare/bitext.sh; SAVE is the folder of the checkpoints and the log; more flags
-# go to fairseq-train. METHOD is sq (SRL), sal, plain, transformer, cat, proto or another of
-# examples/recipe.sh, where the environment's variables are explained. SIZE=paper is that of IWSLT.
+#       bash examples/RECIPE/train.sh DATA SAVE [FLAG...]
+# RECIPE is wmt17_en_de (Multi30k, too), wmt14_en_fr, iwslt14_en_de or, for text of your own, bitext,
+# whose SIZE=paper is that of IWSLT. DATA comes from the script in prepare/; SAVE is the folder of the
+# checkpoints and the log; more flags go to fairseq-train. METHOD is sq (SRL), sal, plain,
+# transformer, cat, proto or another of examples/recipe.sh, where the environment's variables are
+# explained.
 set -euo pipefail
 # shellcheck source=../translation.sh
 source "$(dirname "${BASH_SOURCE[0]}")/../translation.sh"
 
-train_translation sq_transformer_iwslt_de_en 0.3 100000 12
+case "$recipe" in
+    wmt17_en_de) train_translation sq_transformer_wmt_en_de 0.3 2000000 15 ;;
+    wmt14_en_fr) train_translation sq_transformer_wmt_en_fr 0.1 2000000 1 ;; # of about 8 epochs
+    *) train_translation sq_transformer_iwslt_de_en 0.3 100000 12 ;;         # of about 100 of IWSLT
+esac

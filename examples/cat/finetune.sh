@@ -4,7 +4,8 @@
 #       [BATCH=32] [LR=X] [LAUNCH=...] bash examples/cat/finetune.sh DATA SAVE [FLAG...]
 # DATA comes from prepare/paws.sh, sts_b.sh or sst2.sh; SAVE is the folder of the checkpoints and
 # the log; more flags go to fairseq-train. The checkpoint with the best accuracy on the validation
-# set, or for numbers the smallest squared error, is the chosen one.
+# set, or for numbers the smallest squared error, is the chosen one. EPOCHS are those of one process;
+# UPDATES, where it is set, counts instead.
 set -euo pipefail
 # shellcheck source=../recipe.sh
 source "$(dirname "${BASH_SOURCE[0]}")/../recipe.sh"

@@ -21,7 +21,6 @@ if [[ $SIZE == paper ]]; then
         : "${UPDATES:=1000000}"
     fi
     size=()
-    sq_size=()
     transformer_size=()
     cat_size=(--encoder-attention-heads 4 --decoder-attention-heads 4) # as transformer has
     schedule=(
@@ -34,7 +33,6 @@ else # 2 + 2 layers, 128 wide, for the low-resource setting
         --encoder-ffn-embed-dim 256 --decoder-ffn-embed-dim 256
         --encoder-attention-heads 4 --decoder-attention-heads 4
     )
-    sq_size=(--encoder-predictor-layers 1 --decoder-predictor-layers 1)
     transformer_size=(--decoder-embed-dim 128)
     cat_size=(--codes 256)
     schedule=(
@@ -70,5 +68,5 @@ if is_transformer; then
     train_transformer transformer_iwslt_de_en cat_transformer_cognition \
         proto_transformer_cognition "${transformer_size[@]}" "${common[@]}"
 else
-    train_sq sq_transformer_cognition "${sq_size[@]}" "${common[@]}"
+    train_sq sq_transformer_cognition "${common[@]}"
 fi

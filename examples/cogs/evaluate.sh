@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Decodes the generalization set with a run's chosen and last checkpoint and scores both.
-#   [BEAM=1] bash examples/cogs/evaluate.sh DATA SAVE
+#   [BEAM=1] bash examples/cogs/evaluate.sh DATA SAVE [FLAG...]
 # For each of NAME = best, last it leaves SAVE/test.NAME.log (fairseq-generate), test.NAME.json
 # (exact match), cogs.NAME.json (per generalization case) and, for models that have codes,
 # codes.NAME.json (the words of each code).

@@ -10,7 +10,6 @@ source "$(dirname "${BASH_SOURCE[0]}")/../recipe.sh"
 
 if [[ $SIZE == paper ]]; then # the paper's appendix B.2 and its authors' settings
     : "${UPDATES:=100000}" "${STAGE1_EPOCHS:=40}"
-    sq_size=()
     transformer_size=(
         --encoder-layers 3 --decoder-layers 3 --encoder-embed-dim 256
         --encoder-ffn-embed-dim 512 --decoder-ffn-embed-dim 512
@@ -22,7 +21,6 @@ if [[ $SIZE == paper ]]; then # the paper's appendix B.2 and its authors' settin
     )
 else # 2 + 2 layers, 128 wide
     : "${UPDATES:=8000}" "${STAGE1_EPOCHS:=2}"
-    sq_size=(--encoder-predictor-layers 1 --decoder-predictor-layers 1)
     transformer_size=()
     common=(
         --encoder-layers 2 --decoder-layers 2 --encoder-embed-dim 128
@@ -41,5 +39,5 @@ if is_transformer; then
     train_transformer transformer cat_transformer_cogs proto_transformer "${transformer_size[@]}" \
         --encoder-attention-heads 4 --decoder-attention-heads 4 "${common[@]}"
 else
-    train_sq sq_transformer_cogs "${sq_size[@]}" "${common[@]}"
+    train_sq sq_transformer_cogs "${common[@]}"
 fi

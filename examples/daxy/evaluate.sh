@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Translates both test sets with a run's chosen and last checkpoint and scores them.
-#   [BEAM=5] bash examples/daxy/evaluate.sh DATA SAVE
+#   [BEAM=5] bash examples/daxy/evaluate.sh DATA SAVE [FLAG...]
 # For each of NAME = best, last it leaves SAVE/test.NAME.log (fairseq-generate on the 8 sentences
 # with "daxy") and test.NAME.json (exact match), test1.NAME.log (on the larger test set) and
 # bleu.NAME.json.

@@ -4,7 +4,8 @@
 #       bash examples/daxy/train.sh DATA SAVE [FLAG...]
 # DATA comes from prepare/daxy.sh; SAVE is the folder of the checkpoints and the log; more flags go
 # to fairseq-train. Every method gets the same batches, 200,000 pairs by default, and the
-# checkpoint with the best validation BLEU is the chosen one.
+# checkpoint with the best validation BLEU is the chosen one. (SIZE=paper: all but transformer take
+# one pair an update.)
 set -euo pipefail
 # shellcheck source=../recipe.sh
 source "$(dirname "${BASH_SOURCE[0]}")/../recipe.sh"

@@ -1,11 +1,1 @@
-#!/usr/bin/env bash
-# Translates the test set with a run's chosen and last checkpoint and scores both.
-#   [BEAM=5] bash examples/iwslt14_en_de/evaluate.sh DATA SAVE
-# For each of NAME = best, last it leaves SAVE/test.NAME.log (fairseq-generate), bleu.NAME.json,
-# chrf.NAME.json and, for models that have codes, codes.NAME.json (the words of each code).
-set -euo pipefail
-# shellcheck source=../translation.sh
-source "$(dirname "${BASH_SOURCE[0]}")/../translation.sh"
-more=(--source-lang en --target-lang de "${more[@]}") # the folder is binarised as de-en
-
-evaluate_translation de
+../bitext/evaluate.sh

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Decodes the test set with a run's chosen and last checkpoint and scores both.
-#   [BEAM=1] bash examples/scan/evaluate.sh DATA SAVE
+#   [BEAM=1] bash examples/scan/evaluate.sh DATA SAVE [FLAG...]
 # For each of NAME = best, last it leaves SAVE/test.NAME.log (fairseq-generate), test.NAME.json
 # (exact match) and, for models that have codes, codes.NAME.json (the words of each code).
 set -euo pipefail

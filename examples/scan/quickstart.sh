@@ -24,12 +24,13 @@ plugin="$root/compgen_fairseq"
 every=$(((updates + 1) / 2)) # the last checkpoint and one halfway
 flags="--max-tokens 1024 --validate-interval-updates $every --save-interval-updates $every"
 mkdir -p "$runs"
-cat >"$runs/quickstart.txt" <<END
+file="$runs/quickstart-$updates.$seed.txt"
+cat >"$file" <<END
 data scan-addjump-2x scan scan.sh addjump --augment 2
 run 1 $table sal-meanings $seed UPDATES=$updates $flags
 run 1 $table plain $seed UPDATES=$updates $flags
 END
-python "$root/examples/tables.py" "$runs" "" --file "$runs/quickstart.txt" --data "$data" --jobs 2
+python "$root/examples/tables.py" "$runs" "" --file "$file" --data "$data" --jobs 2
 sq="$runs/$table/sal-meanings.$seed" plain="$runs/$table/plain.$seed"
 compgen-report "$sq" "$plain" --html "$runs/$table/report.html"
 

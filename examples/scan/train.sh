@@ -27,7 +27,6 @@ fi
 
 if [[ $SIZE == paper ]]; then # the paper's appendix B.2 and its authors' settings
     : "${UPDATES:=100000}" "${STAGE1_EPOCHS:=40}"
-    sq_size=()
     transformer_size=(
         --encoder-layers 3 --decoder-layers 3 --encoder-embed-dim 256
         --encoder-ffn-embed-dim 512 --decoder-ffn-embed-dim 512
@@ -38,7 +37,6 @@ if [[ $SIZE == paper ]]; then # the paper's appendix B.2 and its authors' settin
     )
 else # 2 + 2 layers, 64 wide
     : "${UPDATES:=9000}" "${STAGE1_EPOCHS:=1}"
-    sq_size=(--encoder-predictor-layers 1 --decoder-predictor-layers 1)
     transformer_size=()
     common=(
         --encoder-layers 2 --decoder-layers 2 --encoder-embed-dim 64
@@ -49,12 +47,12 @@ else # 2 + 2 layers, 64 wide
     )
 fi
 if [[ ${METHOD:-} == sal-meanings ]]; then # as many codes as the substitution test finds classes
-    sq_size+=(--source-codes 10 --target-codes 3)
+    common+=(--source-codes 10 --target-codes 3)
 fi
 common+=(--dropout 0.3 --weight-decay 0.1 "${selection[@]}")
 if is_transformer; then
     train_transformer transformer cat_transformer_scan proto_transformer "${transformer_size[@]}" \
         --encoder-attention-heads 4 --decoder-attention-heads 4 "${common[@]}"
 else
-    train_sq sq_transformer_scan "${sq_size[@]}" "${common[@]}"
+    train_sq sq_transformer_scan "${common[@]}"
 fi

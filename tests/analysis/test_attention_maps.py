@@ -29,6 +29,10 @@ def build(name: str):
     model = build_model(name.split()[0], **SIZES, **MODELS.get(name, {}))
     for parameter in model.parameters():
         parameter.data += 0.3 * torch.randn_like(parameter)
+    if name == "proto_transformer":
+        types = torch.arange(4, 12)
+        for table in model.tables().values():
+            table.fill(types, torch.randn(len(types), 2, DIM), torch.full((len(types),), 2))
     return model.eval()
 
 

@@ -21,8 +21,9 @@ def test_classes_and_numbers():
     [
         (Predictions(["0", "1"], ["0", "0"]), "2", "no sentence of test has the label 2"),
         (Predictions([0.5, 1.0], [0.5, 1.0]), "1", "--label does not go with them"),
-        (Predictions([0.5, 0.5], [0.5, 1.0]), None, "no correlation"),
-        (Predictions([0.5, 1.0], [1.0, 1.0]), None, "no correlation"),
+        (Predictions([0.5, 0.5], [0.5, 1.0]), None, "are the same"),
+        (Predictions([0.5, 1.0], [1.0, 1.0]), None, "are the same"),
+        (Predictions([0.5, 1.0], [1.0, float("nan")]), None, "some are not finite"),
     ],
 )
 def test_what_cannot_be_scored(found, label, reason):

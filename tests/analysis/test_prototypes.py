@@ -24,5 +24,5 @@ def test_the_tag_is_behind_the_last_equals_sign():
     for text in ("liked", "=MOD", "liked="):
         with pytest.raises(argparse.ArgumentTypeError, match="REGEX=TAG"):
             context(text)
-    with pytest.raises(argparse.ArgumentTypeError, match="no regular expression"):
+    with pytest.raises(argparse.ArgumentTypeError, match="not a regular expression"):
         context("(liked=MOD")

@@ -80,19 +80,6 @@ def test_cter_by_group_is_that_of_compgen_cter(cognition, analyze, capsys, by):
                     assert row["lines"] == expected[row[by]]["n"]
 
 
-def test_intervals_shrink_with_more_groups_and_stay_with_the_seed(cognition, analyze):
-    folder, logs = cognition
-    flags = ["--data", folder, "--resamples", 300]
-    first = analyze(logs[:1], "modifier", *flags)
-    other = analyze(logs[:1], "modifier", *flags, "--seed", 2)
-    assert [row["percent"] for row in other] == [row["percent"] for row in first]
-    assert [row["low"] for row in other] != [row["low"] for row in first]
-    width = {row["modifier"]: row["high"] - row["low"] for row in first[:2]}
-    units = {row["modifier"]: row["units"] for row in first[:2]}
-    assert sum(units.values()) == 3 * GROUPS
-    assert (width["with"] < width["without"]) == (units["with"] > units["without"])
-
-
 def test_cogs_cases(public, tmp_path, analyze):
     seen: dict[str, list[list[str]]] = {}
     for line in public("cogs/data/gen.tsv").read_text().splitlines():

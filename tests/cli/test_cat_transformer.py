@@ -6,9 +6,6 @@ import pytest
 from fairseq_commands import status
 from logs import logged
 
-from compgen.scoring import generate_log
-from compgen_fairseq.models.cat_transformer import CATTransformerModel
-
 TERMS = ("reconstruction", "sparsity")
 
 
@@ -44,13 +41,3 @@ def test_training_logs_every_term_and_learns(trained):
         assert logged(log, f"valid_{name}")[-1] == pytest.approx(values[-1], abs=0.1)
     losses = logged(log, "train_nll_loss")
     assert losses[-1] < losses[0] / 2
-
-
-def test_the_checkpoint_is_all_that_generation_needs(trained, tiny_data, plugin, tmp_path):
-    flags = ["--path", trained / "checkpoint_last.pt", "--results-path", tmp_path]
-    assert status("generate", tiny_data, *plugin, *flags, "--scoring", "exact_match") == 0
-    text = (tmp_path / "generate-test.txt").read_text()
-    parsed = generate_log.parse(text.splitlines(keepends=True))
-    assert len(parsed.hypotheses) == 37
-    hub = CATTransformerModel.from_pretrained(str(trained), "checkpoint_last.pt", str(tiny_data))
-    assert hub.translate(parsed.sources[0], beam=5) == parsed.hypotheses[0]

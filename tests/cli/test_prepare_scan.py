@@ -5,7 +5,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from prepare_scripts import contents, read_back, runner
+from prepare_scripts import contents, runner
 
 run = runner("scan")
 
@@ -42,10 +42,6 @@ def test_the_last_lines_of_the_official_file(tmp_path: Path, public: Callable[[s
     raw = tmp_path / "scan" / "raw"
     found = [(raw / f"{part}.src").read_text().splitlines() for part in ("train", "valid")]
     assert found == [commands[:-2934], commands[-2934:]]
-
-
-def test_fairseq_reads_it_back(prepared: Path) -> None:
-    read_back(prepared, "src", "tgt")
 
 
 def test_wrong_python(tmp_path: Path) -> None:

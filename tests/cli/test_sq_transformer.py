@@ -80,6 +80,7 @@ def test_validate_reports_what_training_did(trained, tiny_data, plugin, run):
         *("fairseq_cli.validate", tiny_data, *plugin, "--task", "compgen_translation"),
         *("--path", folder / "checkpoint_last.pt", "--batch-size", 37, "--log-format", "json"),
     )
+    assert '"valid_bsz": "37"' in log  # the sum; fairseq alone drops the last 5
     for name in ("nll_loss", "commitment_source", "code_prediction_target"):  # of any batches
         (value,) = re.findall(rf'"valid_{name}": "([\d.]+)"', log)
         assert float(value) == pytest.approx(logged(train_log, f"valid_{name}")[-1], abs=2e-3)

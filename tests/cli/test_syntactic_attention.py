@@ -6,7 +6,6 @@ import pytest
 from fairseq_commands import load
 
 from compgen.scoring import generate_log
-from compgen_fairseq.models.syntactic_attention import SyntacticAttentionModel
 
 SIZES = "--encoder-embed-dim=12 --encoder-hidden-size=24 --semantic-dim=16 --dropout=0.1".split()
 
@@ -52,15 +51,6 @@ def test_the_alignment_is_the_words_own_order(generated):
             total += len(pairs)
             right += len(set(pairs) & set(alignments[str(i)].split()))
     assert total > 0 and right / total > 0.9
-
-
-def test_from_pretrained_answers_like_generate(trained, generated, tiny_data):
-    path = trained[0] / "checkpoint_last.pt"
-    _, parsed = generated
-    hub = SyntacticAttentionModel.from_pretrained(str(path.parent), path.name, str(tiny_data))
-    known = [i for i, source in enumerate(parsed.sources) if "<unk>" not in source][:8]
-    translations = hub.translate([parsed.sources[i] for i in known], beam=5)
-    assert translations == [parsed.hypotheses[i] for i in known]
 
 
 def test_fairseqs_own_task_and_criterion_with_every_ablation(

@@ -35,14 +35,3 @@ def test_generate_loses_no_sentence_and_agrees_with_validation(tiny_data, tiny_m
     assert f"ExactMatch = {percent:.2f} ({correct} / 37)" in tiny_log.read_text()
     validated = figures((tiny_model / "train.log").read_text(), "exact_match")[-1]
     assert validated == pytest.approx(percent, abs=1e-3) and correct > 0
-
-
-def test_validate_counts_every_sentence(tiny_data, tiny_model, plugin, run):
-    log = run(
-        *("fairseq_cli.validate", tiny_data, *plugin, "--task", "compgen_translation"),
-        *("--path", tiny_model / "checkpoint_last.pt", "--batch-size", 37),
-    )
-    assert figures(log, "bsz") == [37]  # the sum; fairseq alone drops the last 5
-    train_log = (tiny_model / "train.log").read_text()
-    assert figures(log, "exact_match") == figures(train_log, "exact_match")[-1:]
-    assert figures(log, "bleu") == figures(train_log, "bleu")[-1:]

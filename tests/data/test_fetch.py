@@ -143,7 +143,7 @@ def test_no_server(publisher: Publisher, path: Path) -> None:
 
 @pytest.mark.parametrize("url", ["file:///etc/hosts", "ftp://host/file", "archive.tgz"])
 def test_other_addresses(url: str, path: Path) -> None:
-    with pytest.raises(ValueError, match="no http or https address"):
+    with pytest.raises(ValueError, match="not an http or https address"):
         fetch(url, SHA256, path)
 
 

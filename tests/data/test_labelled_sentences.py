@@ -5,7 +5,8 @@ from pathlib import Path
 import pytest
 from sentence_files import pretrained
 
-from compgen.data.labelled_sentences import Example, SetPreparation, Subwords
+from compgen.data.labelled_sentences import Example, Subwords, finish_sets
+from compgen.data.preparation import Preparation
 from compgen.text import table
 
 
@@ -64,9 +65,9 @@ def test_bad_examples_leave_nothing(folder: Path, tmp_path: Path) -> None:
     for message, examples in bad.items():
         with (
             pytest.raises(ValueError, match=message),
-            SetPreparation("prepare/test.sh", tmp_path / "dest", {}) as work,
+            Preparation("prepare/test.sh", tmp_path / "dest", {}) as work,
         ):
-            work.finish_sets({"train": good, "test": examples}, subwords, ("0", "1"), {})
+            finish_sets(work, {"train": good, "test": examples}, subwords, ("0", "1"), {})
         assert list(tmp_path.iterdir()) == []
 
 
@@ -76,6 +77,6 @@ def test_broken_dictionary(folder: Path, tmp_path: Path) -> None:
     examples = [Example("the film was good", None, "1")]
     with (
         pytest.raises(ValueError, match=r"dict\.txt is not a fairseq dictionary"),
-        SetPreparation("prepare/test.sh", tmp_path / "dest", {}) as work,
+        Preparation("prepare/test.sh", tmp_path / "dest", {}) as work,
     ):
-        work.finish_sets({"test": examples}, Subwords(broken), ("0", "1"), {})
+        finish_sets(work, {"test": examples}, Subwords(broken), ("0", "1"), {})

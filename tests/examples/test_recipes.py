@@ -65,9 +65,7 @@ def test_train_resume_evaluate(recipe, languages, method, scores, tmp_path, run)
     ("recipe", "languages", "method"),
     [
         *(("scan", ("src", "tgt"), method) for method in ("cat", "transformer")),
-        ("cogs", ("en", "lf"), "cat"),
-        *(("cognition", ("en", "zh"), method) for method in ("cat", "proto")),
-        ("wmt14_en_fr", ("en", "fr"), "proto-random"),
+        ("cognition", ("en", "zh"), "proto"),
     ],
 )
 def test_other_models(recipe, languages, method, tmp_path, run):
@@ -95,37 +93,11 @@ def test_other_models(recipe, languages, method, tmp_path, run):
         }
 
 
-@pytest.mark.parametrize(
-    ("recipe", "languages", "method", "epochs", "line"),
-    [
-        ("cognition", ("en", "zh"), "proto-identity", 12, "early stop since valid performance"),
-        ("wmt17_en_de", ("en", "de"), "proto", 3, "optimizer and learning rate start anew"),
-    ],
-)
-def test_prototypes_as_their_authors_train(recipe, languages, method, epochs, line, tmp_path, run):
-    """SIZE=paper with small layers: what happens at the stage border and what ends the training."""
-    data, save = prepared(tmp_path / "data", languages, run), tmp_path / "save"
-    tiny = [flag for flag in TINY if "predictor" not in flag]
-    never_better = ["--lr=0", "--warmup-updates=0", "--lr-scheduler=fixed"]
-    flags = [*tiny, *never_better, f"--max-epoch={epochs}", "--prototype-min-count=5"]
-    variables = {"METHOD": method, "SIZE": "paper", "STAGE1_EPOCHS": "1"}
-    log = script(f"{recipe}/train.sh", data, save, *flags, **variables)
-    assert line in log and "prototypes: source side" in log
-
-
-@pytest.mark.parametrize(
-    ("recipe", "method", "size", "single"),
-    [
-        ("scan", "syntactic", "paper", True),
-        ("scan", "syntactic-meanings", "tiny", False),
-        ("daxy", "lstm", "tiny", False),
-    ],
-)
-def test_recurrent_models(recipe, method, size, single, tmp_path, run):
+def test_one_pair_at_a_time(tmp_path, run):
     data = prepared(tmp_path / "data", ("src", "tgt"), run)
-    words = (f"{recipe}/train.sh", data, tmp_path / "save", "--log-interval=1")
-    log = script(*words, METHOD=method, SIZE=size, UPDATES="3")
-    assert "num_updates=3" in log and ("bsz=1," in log) == single
+    words = ("scan/train.sh", data, tmp_path / "save", "--log-interval=1")
+    log = script(*words, METHOD="syntactic", SIZE="paper", UPDATES="3")
+    assert "num_updates=3" in log and "bsz=1," in log
     assert (tmp_path / "save" / "checkpoint_best.pt").exists()
 
 
@@ -295,3 +267,33 @@ def test_with_other_flags_or_data_it_is_decoded_again(tmp_path):
         called = (save / "calls").read_text().splitlines()
         assert len(called) == calls and all(f"--beam {beam} " in line for line in called[-4:])
         assert not [path for path in save.iterdir() if path.suffix in (".began", ".partial")]
+
+
+@pytest.mark.parametrize(
+    ("recipe", "search", "signature"),
+    [
+        ("scan", "--beam 1 --max-tokens 8192", "test: metric:exact_match|case:mixed|n:1|"),
+        ("cogs", "--beam 1 --max-len-a 0 --max-len-b 500", "test: metric:exact_match|"),
+        ("cognition", "--beam 5 --max-len-a 1.2 --max-len-b 10", "bleu: |tok:zh|"),
+        ("cognition", "--remove-bpe", "bleu: |detok:chinese|"),
+        ("bitext", "--beam 5 --max-len-a 1.2 --max-len-b 10", "bleu: |tok:13a|"),
+    ],
+)
+def test_what_evaluation_asks_for(recipe, search, signature, tmp_path):
+    data, save = tmp_path / "data", tmp_path / "save"
+    write_lines(data / "PREPARED.json", ['{"pairs": {"test": 1}}'])
+    for name, line in {
+        "train.en-de.de.idx": "",
+        "raw/test.de": "狗",
+        "raw/test.zh": "狗",
+        "cases/test.case": "prim_to_subj_common",
+        "cter/test.compound": "the dog",
+        "cter/lexicon": "the\t/\ndog\t狗/",
+    }.items():
+        write_lines(data / name, [line])
+    path = generated(save, sources=["the dog"], targets=["狗"], hypotheses=["狗"])
+    script(f"{recipe}/evaluate.sh", data, save, PATH=path, SAVE=str(save))
+    calls = (save / "calls").read_text().splitlines()
+    assert len(calls) == 2 and all(search in call for call in calls)
+    file, _, part = signature.partition(": ")
+    assert part in json.loads((save / f"{file}.last.json").read_text())["signature"]

@@ -66,6 +66,11 @@ def test_step_by_step_decoding_equals_one_pass():
         torch.testing.assert_close(logits[:, 0], full[:, -1], rtol=1e-4, atol=1e-5)
 
 
+def test_the_enhancement_has_the_models_dropout():
+    model = build(dropout=0.4)
+    assert {layer.enhancement.dropout_module.p for layer in model.encoder.layers} == {0.4}
+
+
 def test_what_is_added_to_the_transformer():
     archs = ("cat_transformer", "transformer")
     ours, theirs = (set(dict(build(arch).named_parameters())) for arch in archs)

@@ -171,6 +171,18 @@ def test_with_prototypes_the_layers_are_still_fairseqs(variant):
     torch.testing.assert_close({name: ours[name] for name in gradients}, gradients)
 
 
+def test_prototypes_stand_behind_self_attention_with_the_models_dropout():
+    model, order = fill(build(prototypes="source-and-target", dropout=0.4)), []
+    parts = ("self_attn", "self_attn_layer_norm", "prototype_attn", "encoder_attn", "fc1")
+    for stack in (model.encoder, model.decoder):
+        assert stack.prototypes.dropout.p == stack.layers[1].prototype_attn.dropout.p == 0.4
+        for name in parts:
+            if part := getattr(stack.layers[0], name, None):
+                part.register_forward_pre_hook(lambda *_, name=name: order.append(name))
+    run(model.train())
+    assert order == [*(name for name in parts if name != "encoder_attn"), *parts]
+
+
 def test_activation_checkpointing_recomputes_with_prototypes():
     gradients = []
     for checkpointed in (False, True):

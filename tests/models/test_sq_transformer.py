@@ -5,7 +5,7 @@ import torch
 import torch.nn.functional as F
 from fairseq.data.data_utils import collate_tokens
 from fairseq.sequence_generator import SequenceGenerator
-from random_batches import EOS, LENGTHS, PAD, TASK, batch, step_by_step
+from random_batches import EOS, LENGTHS, PAD, TASK, batch, build_model, step_by_step
 from sq_models import build, every_variant
 
 from compgen_fairseq.modules.structural_outputs import SideOutputs
@@ -329,6 +329,27 @@ def test_classes_are_handed_in(kind):
     assert copy.missing_classes() is None
 
 
+def test_what_tells_exchanged_words_apart_sees_codes_alone():
+    """Both sentences have the same codes; their words' own embeddings are handed on apart. (With the
+    published cross-attention the target's code stream reads the source's words.)"""
+    model, seen = build("meanings", sal_cross_attention="paper"), []
+    model.decoder.meanings.register_forward_pre_hook(lambda _, args: seen.extend(args))
+    source, previous = torch.tensor([[6, 7, EOS], [11, 12, EOS]]), torch.tensor(2 * [[EOS, 5]])
+    model(source, torch.tensor([3, 3]), previous)
+    _, _, states, memory, _, words, tokens = seen
+    assert torch.equal(states[0], states[1]) and torch.equal(memory[0], memory[1])
+    assert torch.equal(words, model.encoder.stack.embed(source)) and torch.equal(tokens, source)
+    assert not torch.equal(words[0], words[1])
+
+
+def test_it_starts_as_the_published_runs():
+    model = build_model("sq_transformer_scan", encoder_layers=1, decoder_layers=1)
+    quantizer = model.encoder.stack.quantizer
+    torch.testing.assert_close(quantizer.weight.norm(dim=-1), torch.ones(len(quantizer.weight)))
+    positions = model.encoder.stack.layers[0].self_attn.relative
+    assert 0.9 < positions.keys.std() < 1.1 and 0.9 < positions.values.std() < 1.1
+
+
 # --- precision ---
 
 
@@ -339,10 +360,12 @@ def test_half_precision_keeps_codes_and_logits_of_codes_in_float32(variant, dtyp
     weights = [
         stack.quantizer.weight.clone() for stack in (model.encoder.stack, model.decoder.stack)
     ]
-    model = model.half() if dtype == torch.float16 else model.bfloat16()
-    inputs = batch(LENGTHS, left_pad_target=True)["net_input"]
-    logits, extra = model(**inputs, structural=True)
+    sample = batch(LENGTHS, left_pad_target=True)
+    full, _ = model(**sample["net_input"], structural=True)
+    logits, extra = model.to(dtype)(**sample["net_input"], structural=True)
     assert logits.dtype == dtype and logits.isfinite().all()
+    keep = sample["target"].ne(PAD)
+    assert (logits.float() - full)[keep].abs().mean() < 0.1 * full[keep].std()
     sides = extra["structural"].source, extra["structural"].target
     for stack, side, weight in zip(
         (model.encoder.stack, model.decoder.stack), sides, weights, strict=True

@@ -238,19 +238,6 @@ def test_greedy_search_is_the_argmax_of_one_pass(variant):
     assert len(ends) > 1, "all sentences ended together"
 
 
-def test_an_ensemble_averages_its_members_probabilities():
-    models, sample = [build(), build("deep", seed=2)], batch(LENGTHS)
-    search = SequenceGenerator(models, TASK.target_dictionary, beam_size=3, max_len_b=6)
-    source = sample["net_input"]["src_tokens"]
-    passes = [model(source, None, torch.full((4, 7), EOS))[0].softmax(-1) for model in models]
-    mean = ((passes[0] + passes[1]) / 2).log()
-    for row, beam in enumerate(search.generate(models, sample)):
-        assert len(beam) == 3
-        for found in beam:
-            expected = mean[row][torch.arange(len(found["tokens"])), found["tokens"]]
-            torch.testing.assert_close(found["positional_scores"], expected, atol=1e-5, rtol=1e-5)
-
-
 def test_alignment_is_the_attention():
     model, sample = build(), batch(LENGTHS)
     search = SequenceGeneratorWithAlignment(

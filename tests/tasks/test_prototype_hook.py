@@ -214,3 +214,15 @@ def test_the_restart_of_another_training_is_not_this_ones():
     for update in range(3):
         restart.before_step(SimpleNamespace(optimizer=fresh), model, update, None)
         assert restart.rate == update
+
+
+def test_a_restart_goes_on_after_an_interruption():
+    """The table of the checkpoint knows the update; the optimizer keeps what it had."""
+    model, restart, kept = Model(), prototype_hook.Restart(), SimpleNamespace(state={"moments": 1})
+    model.table.fill(torch.tensor([5]), torch.ones(1, 2, DIM), torch.tensor([2]))
+    model.table.restarted.fill_(9)
+    restart.schedule = SimpleNamespace(step_update=lambda update: update)
+    for update in (12, 13):
+        restart.before_step(SimpleNamespace(optimizer=kept), model, update, None)
+        assert restart.rate == update - 9
+    assert kept.state == {"moments": 1}

@@ -63,6 +63,13 @@ def test_brown_classes_are_as_many_as_asked_for():
         assert target.unique().tolist() == [0, 1, 2]
 
 
+@pytest.mark.parametrize("kind", ["brown", "substitution"])
+def test_copies_of_a_pair_count_once(kind):
+    """Augmentation repeats each bare verb 1,000 times."""
+    found = [FINDERS[kind](*corpus(pairs), (4, 2)) for pairs in (PAIRS, PAIRS + 50 * ["jump = J"])]
+    assert all(torch.equal(one, other) for one, other in zip(*found, strict=True))
+
+
 def test_classes_that_are_more_than_the_codes_are_merged(caplog):
     """The words "around" and "opposite" fail the test, but stand between the same classes."""
     train = {f"{pair.command} = {pair.actions}" for pair in scan.RULES["around_right"]().train}

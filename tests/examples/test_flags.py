@@ -1,0 +1,77 @@
+"""What the recipes have fairseq-train do: what the results were made with, and what METHOD says."""
+
+import json
+import os
+from pathlib import Path
+
+import pytest
+from instant import instant
+from recipes import EXAMPLES, script
+from rows import parse
+
+from compgen.reporting.results import flags
+from compgen.text import write_lines
+
+RUNS = {run.path: run for run in parse(EXAMPLES / "tables.txt")}
+RESULTS = EXAMPLES.parent / "results"
+ROWS = {  # a result of each row
+    f"{path.parent.relative_to(RESULTS)}/{path.stem.rpartition('.')[0]}": path
+    for path in sorted(RESULTS.glob("*/*/*.json"))
+}
+METHODS = {
+    "scan sal-brown": "--attention sal --code-classes brown",
+    "scan sal-substitution": "--attention sal --code-classes substitution",
+    "scan srl-vq": "--attention srl --quantizer vq",
+    "scan srl-tokens": "--attention srl --mmi tokens",
+    "cogs srl-brown": "--attention srl --code-classes brown",
+    "cogs srl-substitution": "--attention srl --code-classes substitution",
+    "cogs cat": "--arch cat_transformer_cogs --criterion composition_cross_entropy",
+    "cogs proto": "--arch proto_transformer --prototype-stage1-epochs 2",
+    "cognition proto-identity": "--prototype-identity --prototype-stage1-epochs 3",
+    "cognition proto-random": "--prototypes random",
+    "cognition proto-target-side": "--prototypes target-side --prototype-stage1-epochs 3",
+    "cognition proto-source-and-target": "--prototypes source-and-target",
+    "scan syntactic-sequential": "--arch syntactic_attention_scan --sequential-semantics",
+    "scan syntactic-action": "--arch syntactic_attention_scan --syntax-action",
+    "scan syntactic-mlp": "--arch syntactic_attention_scan --semantic-mlp",
+    "wmt17_en_de srl": "--arch sq_transformer_wmt_en_de --attention srl --dropout 0.3",
+    "wmt14_en_fr srl": "--arch sq_transformer_wmt_en_fr --attention srl --dropout 0.1",
+    "wmt14_en_fr proto": "--arch proto_transformer_wmt_en_de --prototype-stage1-epochs 3",
+    "iwslt14_en_de plain": "--arch sq_transformer_iwslt_de_en --source-lang en --target-lang de",
+    "bitext transformer": "--arch transformer_iwslt_de_en --criterion label_smoothed_cross_entropy",
+}
+
+
+@pytest.fixture(scope="module")
+def called(tmp_path_factory):
+    """The command that a ``train.sh`` calls: fairseq-train is one that writes it down."""
+    folder = tmp_path_factory.mktemp("flags")
+    data, commands = folder / "data", folder / "bin"
+    write_lines(data / "PREPARED.json", ["{}"])
+    stub = commands / "fairseq-train"
+    write_lines(stub, ["#!/bin/bash", 'printf "%q " fairseq-train "$@" >"$CALLED"'])
+    stub.chmod(0o755)
+    path = os.pathsep.join([str(commands), instant(), os.environ["PATH"]])
+
+    def call(recipe: str, method: str, *more: str, **variables: str) -> str:
+        said = folder / f"{recipe} {method}"
+        save = folder / "save" / f"{len(list(folder.glob('save/*')))}"
+        words = (f"{recipe}/train.sh", data, save, *more)
+        script(*words, METHOD=method, PATH=path, CALLED=str(said), **variables)
+        return said.read_text()
+
+    return call
+
+
+@pytest.mark.parametrize("row", sorted(ROWS))
+def test_a_row_is_trained_as_its_result_was(row, called):
+    result = json.loads(Path(ROWS[row]).read_text())
+    run = RUNS[f"{row}.{result['seed']}"]
+    command = called(run.recipe, run.method, *run.flags, SEED=run.seed, **dict(run.variables))
+    assert flags(command) == flags(result["command"])
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_a_method_is_what_its_flags_say(method, called):
+    found, expected = flags(called(*method.split())), flags(METHODS[method])
+    assert {name: found.get(name) for name in expected} == expected
