@@ -272,7 +272,7 @@ def test_with_other_flags_or_data_it_is_decoded_again(tmp_path):
 @pytest.mark.parametrize(
     ("recipe", "search", "signature"),
     [
-        ("scan", "--beam 1 --max-tokens 8192", "test: metric:exact_match|case:mixed|n:1|"),
+        ("scan", "--beam 1 --max-tokens 8192", "test: metric:exact_match|case:mixed|n:5|"),
         ("cogs", "--beam 1 --max-len-a 0 --max-len-b 500", "test: metric:exact_match|"),
         ("cognition", "--beam 5 --max-len-a 1.2 --max-len-b 10", "bleu: |tok:zh|"),
         ("cognition", "--remove-bpe", "bleu: |detok:chinese|"),
@@ -281,17 +281,17 @@ def test_with_other_flags_or_data_it_is_decoded_again(tmp_path):
 )
 def test_what_evaluation_asks_for(recipe, search, signature, tmp_path):
     data, save = tmp_path / "data", tmp_path / "save"
-    write_lines(data / "PREPARED.json", ['{"pairs": {"test": 1}}'])
+    write_lines(data / "PREPARED.json", ['{"pairs": {"test": 5}}'])
+    write_lines(data / "train.en-de.de.idx", [])
     for name, line in {
-        "train.en-de.de.idx": "",
         "raw/test.de": "狗",
         "raw/test.zh": "狗",
         "cases/test.case": "prim_to_subj_common",
         "cter/test.compound": "the dog",
-        "cter/lexicon": "the\t/\ndog\t狗/",
     }.items():
-        write_lines(data / name, [line])
-    path = generated(save, sources=["the dog"], targets=["狗"], hypotheses=["狗"])
+        write_lines(data / name, 5 * [line])
+    write_lines(data / "cter/lexicon", ["the\t/", "dog\t狗/"])
+    path = generated(save, sources=5 * ["the dog"], targets=5 * ["狗"], hypotheses=5 * ["狗"])
     script(f"{recipe}/evaluate.sh", data, save, PATH=path, SAVE=str(save))
     calls = (save / "calls").read_text().splitlines()
     assert len(calls) == 2 and all(search in call for call in calls)

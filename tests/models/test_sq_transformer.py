@@ -330,7 +330,7 @@ def test_classes_are_handed_in(kind):
 
 
 def test_what_tells_exchanged_words_apart_sees_codes_alone():
-    """Both sentences have the same codes; their words' own embeddings are handed on apart. (With the
+    """Both sentences have the same codes; their words' own embeddings are handed on apart. (In the
     published cross-attention the target's code stream reads the source's words.)"""
     model, seen = build("meanings", sal_cross_attention="paper"), []
     model.decoder.meanings.register_forward_pre_hook(lambda _, args: seen.extend(args))
