@@ -32,3 +32,5 @@ def test_what_cannot_be_projected():
     for perplexity in (0.0, 5.0):
         with pytest.raises(ValueError, match="--perplexity lies between 0 and 5"):
             tsne(np.eye(5, dtype=np.float32), perplexity=perplexity)
+    with pytest.raises(ValueError, match="4 vectors that are not all the same"):
+        tsne(np.ones((9, 5), dtype=np.float32))

@@ -7,7 +7,7 @@ from math import isfinite
 import pytest
 import small_models
 import torch
-from fairseq_commands import fits, load, status, with_autocast
+from fairseq_commands import different, fits, load, status, with_autocast
 from logs import logged
 
 from compgen.scoring import generate_log
@@ -91,17 +91,20 @@ def averaged(tiny_data, plugin, tmp_path_factory, run):
     """The folder of a model of which averages are stored; its training was resumed."""
     folder = tmp_path_factory.mktemp("averaged")
     flags = ["--optimizer", "adam", "--batch-size", 30, "--store-ema", "--ema-fp32"]
-    flags += ["--arch", "sq_transformer_scan", "--save-dir", folder]
+    flags += ["--arch", "sq_transformer_scan", "--num-workers", 0]
     flags += ["--code-classes", "substitution", "--class-meanings", "own"]
-    for updates in (3, 5):
-        more = [*flags, "--ema-decay", 0.5, "--disable-validation", "--max-update", updates]
+    flags += ["--ema-decay", 0.5, "--disable-validation"]
+    for save, updates in ((folder, 3), (folder, 5), (folder / "at once", 5)):
+        more = [*flags, "--max-update", updates, "--save-dir", save]
         run("fairseq_cli.train", tiny_data, *plugin, *STRUCTURAL, *SIZES, *more)
     return folder
 
 
 def test_averages_of_the_model_are_stored(averaged):
-    """What has no average, as the codes of types, is copied."""
+    """What has no average, as the codes of types, is copied; a training that resumes goes on."""
     state = load(averaged / "checkpoint_last.pt")
+    whole = load(averaged / "at once" / "checkpoint_last.pt")
+    assert different(state["extra_state"]["ema"], whole["extra_state"]["ema"]) == []
     model, average = state["model"], state["extra_state"]["ema"]
     assert model.keys() == average.keys()
     whole = [name for name, value in model.items() if not value.is_floating_point()]

@@ -71,6 +71,11 @@ def test_a_row_is_trained_as_its_result_was(row, called):
     assert flags(command) == flags(result["command"])
 
 
+def test_a_batch_script_of_slurm_is_no_process_of_srun(called):
+    """SLURM_PROCID is set in both."""
+    assert "distributed" not in called("cogs", "srl", SLURM_PROCID="0", SLURM_NTASKS="2")
+
+
 @pytest.mark.parametrize("method", METHODS)
 def test_a_method_is_what_its_flags_say(method, called):
     found, expected = flags(called(*method.split())), flags(METHODS[method])

@@ -60,6 +60,13 @@ def test_settings_are_the_commands():
         assert found["settings"] == fingerprint(flags(found["command"])), file
 
 
+def test_what_stands_of_a_command():
+    command = "fairseq-train /a/data -s de --lr=0.1 --save-dir=/home/me/x.1 -t en 'a b'"
+    said = "fairseq-train data -s de --lr=0.1 --save-dir=x.1 -t en 'a b'"
+    assert results.without_folders(command) == said
+    assert flags(said) == {"-s": ["de"], "lr": ["0.1"], "-t": ["en", "a b"]}
+
+
 @pytest.fixture
 def make(tmp_path):
     """``make("sal", 1, 50.0)``: a result in ``tmp_path / "results"``."""
