@@ -8,10 +8,25 @@ if [[ $recipe == iwslt14_en_de ]]; then # the folder is binarised as de-en
     more=(--source-lang en --target-lang de "${more[@]}")
 fi
 
+index=("$data"/train.*-*.*.idx) # train.en-de.de.idx
+pair="${index[0]##*/train.}"
+pair="${pair%%.*}"
+target="${pair#*-}"
+for ((i = 0; i < ${#more[@]}; i++)); do
+    case "${more[i]}" in
+        --target-lang=*) target="${more[i]#*=}" ;;
+        --target-lang | -t) target="${more[i + 1]-}" ;;
+    esac
+done
+tokenize=()
 if [[ -e $data/sentencepiece.model ]]; then
-    bpe=sentencepiece detok=space
-else # Moses' tokens, in subword-nmt's BPE or whole
+    bpe=sentencepiece detok=space plain=(--detokenize none)
+else # Moses' tokens, in subword-nmt's BPE or whole; the log's references lack unknown words
     bpe='@@ ' detok=moses
+    plain=(--detokenize moses --lang "$target" --reference "$data/raw/test.$target")
+fi
+if [[ $target == zh ]]; then # written without spaces; validation counts the words of the data
+    detok=space plain=(--detokenize chinese --reference "$data/raw/test.zh") tokenize=(--tokenize zh)
 fi
 
 # train_translation ARCH DROPOUT PAPER_UPDATES PAPER_STAGE1_EPOCHS: the checkpoint with the best
@@ -62,34 +77,25 @@ train_translation() {
     fi
 }
 
-# evaluate_translation LANGUAGE: test set, BLEU and chrF of the chosen and the last checkpoint, and
-# CTER where the data have compounds. LANGUAGE is the target's unless --target-lang says otherwise.
+# evaluate_translation: test set, BLEU and chrF of the chosen and the last checkpoint, and CTER where
+# the data have compounds. The target is that of the data unless --target-lang says otherwise.
 evaluate_translation() {
-    local name log metric target="$1" i detokenize=(--detokenize none)
-    for ((i = 0; i < ${#more[@]}; i++)); do
-        case "${more[i]}" in
-            --target-lang=*) target="${more[i]#*=}" ;;
-            --target-lang | -t) target="${more[i + 1]-}" ;;
-        esac
-    done
-    if [[ $detok == moses ]]; then # the log's references lack unknown words
-        detokenize=(--detokenize moses --lang "$target" --reference "$data/raw/test.$target")
-    fi
+    local name log
     for name in best last; do
         log="$save/test.$name.log"
         generate "$name" test --beam "${BEAM:-5}" --max-len-a 1.2 --max-len-b 10 --max-tokens 4096 \
             --remove-bpe "$bpe"
         echo "checkpoint_$name.pt"
         codes "$name"
-        for metric in bleu chrf; do
-            compgen-score "$log" "${complete[@]}" --metric "$metric" "${detokenize[@]}" \
-                --json-out "$save/$metric.$name.json"
-        done
-        if [[ $target == "$1" && -e $data/cter/test.compound ]]; then
+        compgen-score "$log" "${complete[@]}" --metric bleu "${plain[@]}" "${tokenize[@]}" \
+            --json-out "$save/bleu.$name.json"
+        compgen-score "$log" "${complete[@]}" --metric chrf "${plain[@]}" \
+            --json-out "$save/chrf.$name.json"
+        if [[ $pair == *"-$target" && -e $data/cter/test.compound ]]; then
             compgen-cter --log "$log" --compound "$data/cter/test.compound" \
                 --lexicon "$data/cter/lexicon" --json-out "$save/cter.$name.json"
         fi
     done
     echo "Is it better than another run? compgen-compare OTHER/test.best.log" \
-        "$(printf '%q ' "$save/test.best.log" --metric bleu "${detokenize[@]}")"
+        "$(printf '%q ' "$save/test.best.log" --metric bleu "${plain[@]}" "${tokenize[@]}")"
 }

@@ -8,7 +8,4 @@ set -euo pipefail
 # shellcheck source=../translation.sh
 source "$(dirname "${BASH_SOURCE[0]}")/../translation.sh"
 
-index=("$data"/train.*-*.*.idx) # train.en-de.de.idx
-pair="${index[0]##*/train.}"
-pair="${pair%%.*}"
-evaluate_translation "${pair#*-}"
+evaluate_translation

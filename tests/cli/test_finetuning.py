@@ -74,14 +74,10 @@ def finetune(data: Path, pretrained: Path, plugin: list[str]) -> Callable[..., P
 @pytest.fixture(scope="module")
 def frozen(
     finetune: Callable[..., Path], pretrained: Path, tmp_path_factory: pytest.TempPathFactory
-) -> dict[str, Path]:
-    """Heads on each representation of the frozen model, fine-tuned on the STS benchmark."""
-    folder = tmp_path_factory.mktemp("frozen")
-    common = [*REGRESSION, "--freeze-backbone", "--finetune-from-model", pretrained]
-    return {
-        name: finetune("sts_b", folder / name, *common, "--representation", name)
-        for name in REPRESENTATIONS
-    }
+) -> Path:
+    """A head on the compositional states of the frozen model, fine-tuned on the STS benchmark."""
+    flags = [*REGRESSION, "--freeze-backbone", "--finetune-from-model", pretrained]
+    return finetune("sts_b", tmp_path_factory.mktemp("frozen"), *flags, "--representation", "comp")
 
 
 def rows(checkpoint: Path, data: Path, tmp_path: Path, *more: str) -> list[list[str]]:
@@ -92,43 +88,22 @@ def rows(checkpoint: Path, data: Path, tmp_path: Path, *more: str) -> list[list[
 
 
 def test_a_frozen_backbone_does_not_change(frozen, pretrained):
-    before = load(pretrained)["model"]
-    for path in frozen.values():
-        after = load(path)["model"]
-        assert {name.split(".")[0] for name in after.keys() - before} == {"classification_heads"}
-        assert [name for name in before if not torch.equal(before[name], after[name])] == []
-    heads = [load(path)["model"] for path in frozen.values()]
-    name = "classification_heads.sentence_classification_head.out_proj.weight"
-    assert not torch.equal(heads[0][name], heads[1][name])
-
-
-def test_each_representation_has_its_own_predictions(frozen, data, tmp_path):
-    found = {name: rows(path, data / "sts_b", tmp_path) for name, path in frozen.items()}
-    labels = (data / "sts_b" / "label" / "test.label").read_text().split()
-    for one in found.values():
-        assert [float(label) for label, _ in one] == pytest.approx([float(x) for x in labels])
-    predicted = [[float(answer) for _, answer in one] for one in found.values()]
-    for i in range(3):
-        assert predicted[i] != pytest.approx(predicted[i - 1], abs=1e-3)
+    before, after = (load(path)["model"] for path in (pretrained, frozen))
+    assert {name.split(".")[0] for name in after.keys() - before} == {"classification_heads"}
+    assert [name for name in before if not torch.equal(before[name], after[name])] == []
 
 
 def test_predictions_do_not_depend_on_the_batch(frozen, data, tmp_path):
-    alone = rows(frozen["mix"], data / "sts_b", tmp_path, "--max-tokens", "96")
-    together = rows(frozen["mix"], data / "sts_b", tmp_path)
+    alone = rows(frozen, data / "sts_b", tmp_path, "--max-tokens", "96")
+    together = rows(frozen, data / "sts_b", tmp_path)
     for (_, one), (_, other) in zip(alone, together, strict=True):
         assert float(one) == pytest.approx(float(other), abs=1e-5)
-
-
-def test_other_data_than_it_was_trained_on(frozen, data, tmp_path):
-    found = rows(frozen["mix"], data / "bird", tmp_path)
-    labels = (data / "bird" / "label" / "test.label").read_text().split()
-    assert [float(label) for label, _ in found] == pytest.approx([float(x) for x in labels])
 
 
 def test_correlation_of_numbers(frozen, data, tmp_path, capsys):
     from scipy.stats import pearsonr
 
-    found = rows(frozen["comp"], data / "sts_b", tmp_path, "--subset", "test1", "--json")
+    found = rows(frozen, data / "sts_b", tmp_path, "--subset", "test1", "--json")
     said = json.loads(capsys.readouterr().out)
     numbers = [[float(text) for text in column] for column in zip(*found, strict=True)]
     assert said["score"] == pytest.approx(100 * pearsonr(*numbers).statistic, abs=1e-4)
@@ -242,7 +217,7 @@ def test_similarity_is_the_correlation_of_single_phrases(pretrained, frozen, dat
             assert said["representations"][name] == pytest.approx(float(expected), abs=0.05)
         assert said["score"] == said["representations"]["mix"]
     # the head is all that a frozen model's fine-tuning changes
-    assert similarity.main([str(frozen["comp"]), *command[1:]]) == 0
+    assert similarity.main([str(frozen), *command[1:]]) == 0
     tuned = json.loads(capsys.readouterr().out)
     assert tuned["representations"] == said["representations"]
     assert tuned["score"] == tuned["representations"]["comp"]
@@ -271,7 +246,7 @@ def test_what_cannot_be_done_is_one_sentence(pretrained, frozen, data, plugin, t
     assert similarity.main([str(plain), str(data / "bird"), "--cpu"]) == 0
     assert capsys.readouterr().out.startswith("cont\t")
     sts, phrases, text = (data / name for name in ("sts_b", "bird", "text"))
-    mix, first = frozen["mix"], pretrained
+    mix, first = frozen, pretrained
     for command, arguments, message in (
         (similarity, [plain, phrases, "--representation", "comp"], "it has cont only"),
         (similarity, [first, phrases, "--subset", "none"], "input0/none.bin is not there"),

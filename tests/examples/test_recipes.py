@@ -44,6 +44,8 @@ def test_train_resume_evaluate(recipe, languages, method, scores, tmp_path, run)
         f"{score}.{name}.json" for score in scores for name in ("best", "last")
     }
     assert f"| {method} | 3 | {updates} |" in run("compgen_cli.report", save, *allowed)
+    if recipe == "bitext":  # Chinese is scored without spaces
+        assert "|detok:chinese|" in (save / "bleu.best.json").read_text()
     kept = tmp_path / f"{method}.3.json"
     if resumed:
         said = run("compgen_cli.results", "write", save, kept, status=1)
