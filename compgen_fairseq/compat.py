@@ -199,7 +199,7 @@ def _find_score(trainer: Any, name: str) -> None:
         found = list(scores.get_smoothed_values())
         if name not in found:
             raise ValueError(
-                f"--best-checkpoint-metric {name} is no score of the validation set {subset!r}; "
+                f"--best-checkpoint-metric {name} is not a score of the validation set {subset!r}; "
                 f"these are: {', '.join(found)}"
             )
 

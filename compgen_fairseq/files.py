@@ -99,7 +99,7 @@ def check_sentences(prefix: str, dictionary: Dictionary | None) -> None:
     if header[:8] in OTHER_KINDS:
         return
     if len(header) < HEADER or header[:9] != MAGIC or header[17] not in _code_to_dtype:
-        raise ValueError(f"{index} is no index of fairseq-preprocess, or only a part: {AGAIN}")
+        raise ValueError(f"{index} is not an index of fairseq-preprocess, or only a part: {AGAIN}")
     kind = np.dtype(_code_to_dtype[header[17]])
     n = int.from_bytes(header[18:HEADER], "little")
     if index.stat().st_size != HEADER + 12 * n:

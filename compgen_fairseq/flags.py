@@ -200,12 +200,11 @@ def _unused(args: Namespace) -> None:
             unread = f"--ablation {args.ablation}"
         elif getattr(args, "sufficiency", 1) == 0:
             unread = "--sufficiency 0"
-    if getattr(args, "mmi_cross_entropy", None) == 0 and hasattr(args, "code_classes"):
+    if getattr(args, "mmi_cross_entropy", None) == 0:
         default = "none" if getattr(args, "attention", "") == "plain" else "sovq"
-        if (
-            args.code_classes == "learned"
-            and (getattr(args, "quantizer", None) or default) == "sovq"
-        ):
+        sovq = (getattr(args, "quantizer", None) or default) == "sovq"
+        sovq &= getattr(args, "code_classes", "learned") == "learned"
+        if sovq and issubclass(ARCH_MODEL_REGISTRY[args.arch], MODEL_REGISTRY["sq_transformer"]):
             unread = "--mmi-cross-entropy 0"
     many = getattr(args, "distributed_world_size", 1) > 1
     if unread and many and args.ddp_backend not in ("legacy_ddp", "no_c10d"):

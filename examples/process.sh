@@ -9,7 +9,7 @@ if [[ -n ${WORLD_SIZE:-} && -n ${RANK:-} ]]; then # torchrun
         --distributed-init-method env:// --distributed-world-size "$WORLD_SIZE"
         --distributed-rank "$RANK" --device-id "${LOCAL_RANK:-0}" --distributed-no-spawn
     )
-elif [[ ${LAUNCH:-} == *srun* && -n ${SLURM_PROCID:-} ]]; then # sbatch sets it, too
+elif [[ -n ${LAUNCH:-} && -n ${SLURM_STEP_NODELIST:-} ]]; then # srun; a batch script has no step
     hosts="$(scontrol show hostnames "$SLURM_STEP_NODELIST")"
     host="${hosts%%$'\n'*}"
     flags=(

@@ -223,7 +223,8 @@ generate() {
     fi
     complete="$(python "$root/examples/sentences.py" "$data" "$subset")"
     complete=(--expected "$complete")
-    if command -v flock >/dev/null; then # until this evaluation has ended
+    if [[ -z ${evaluating:-} ]] && command -v flock >/dev/null; then # until this evaluation has ended
+        evaluating=1
         exec 8>"$save/evaluation.lock"
         flock -n 8 || { echo "waits for another evaluation of $save" >&2; flock 8; }
     fi

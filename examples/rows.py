@@ -117,7 +117,7 @@ def _runs(words: Sequence[str], data: dict[str, tuple[str, tuple[str, ...]]]) ->
     for seed in _seeds(seeds):
         for label, _, method in (one.partition(":") for one in methods.split(",")):
             if not re.fullmatch(r"[\w.-]+", label):
-                raise TablesError(f"{label!r} is no name of a method")
+                raise TablesError(f"{label!r} is not the name of a method")
             method, flags = method or label, tuple(more[n:])
             yield Run(table, label, seed, int(priority), recipe, prepare, method, variables, flags)
 

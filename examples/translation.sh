@@ -3,7 +3,7 @@
 # shellcheck source=recipe.sh
 source "$(dirname "${BASH_SOURCE[0]}")/recipe.sh"
 
-recipe="$(cd "$(dirname "$0")" && basename "$PWD")"
+recipe="$(basename "$(cd "$(dirname "$0")" && pwd -P)")"
 if [[ $recipe == iwslt14_en_de ]]; then # the folder is binarised as de-en
     more=(--source-lang en --target-lang de "${more[@]}")
 fi

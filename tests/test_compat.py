@@ -79,6 +79,7 @@ def test_amp_has_the_scale_that_its_flags_name(given, first, window):
         ("--arch transformer --fp16 --cpu", "--fp16 needs a GPU"),
         ("--arch sq_transformer --mmi-cross-entropy 0", "--mmi-cross-entropy 0 leaves parameters"),
         ("--arch sq_transformer --attention plain --mmi-cross-entropy 0", ""),
+        ("--arch transformer --mmi-cross-entropy 0", ""),
         ("--arch cat --sufficiency 0", "--sufficiency 0 leaves parameters without gradients"),
         (
             "--arch cat --ablation sufficiency",
@@ -88,9 +89,9 @@ def test_amp_has_the_scale_that_its_flags_name(given, first, window):
     ],
 )
 def test_what_a_gpu_or_several_cannot_train(words, reason):
-    criterion = {"sq_transformer": "structural_cross_entropy", "cat": "cat_pretraining"}
     task = "cat_pretraining" if "--arch cat" in words else "translation"
-    trained = criterion.get(words.split()[1], "cross_entropy")
+    trained = "structural_cross_entropy" if "--mmi" in words else "cross_entropy"
+    trained = "cat_pretraining" if "--arch cat" in words else trained
     given = f"data --task {task} --criterion {trained} {words}".split()
     devices = mock.patch("torch.cuda.device_count", return_value=2)
     with devices, mock.patch("torch.cuda.is_available", return_value=True):

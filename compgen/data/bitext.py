@@ -106,7 +106,9 @@ def read_segments(path: Path, progress: str | None = None) -> Iterator[str]:
     text = "\n".join(stream_lines(path, progress))
     segments = SEGMENT.findall(text)
     if not segments or len(segments) != len(OPENING.findall(text)):
-        raise ValueError(f"{path} is no complete test set: it has {len(segments)} whole segments.")
+        raise ValueError(
+            f"{path} is not a complete test set: it has {len(segments)} whole segments."
+        )
     for segment in segments:
         yield " ".join(html.unescape(segment).replace("\u2019", "'").split())
 

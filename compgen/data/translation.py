@@ -181,7 +181,7 @@ def _unpack(archive: Path, wanted: set[str], folder: Path) -> None:
         reason = str(error).rstrip(".")
         raise ValueError(f"{archive} is cut short or damaged ({reason}); get it again.") from None
     except OSError as error:  # a full disk, say, which may have no name
-        raise ValueError(f"{folder}: {error.strerror}") from None
+        raise ValueError(f"{error.filename or folder}: {error.strerror}") from None
 
 
 def prepare(

@@ -99,7 +99,9 @@ def result(folder: Path | str, may_differ: frozenset[str] = frozenset()) -> dict
 
 def without_folders(command: str) -> str:
     """A command with the names of the folders and files of the machine that it ran on."""
-    return shlex.join(re.sub(r"(^|=)/\S*/", r"\1", word) for word in shlex.split(command))
+    path = re.compile(r"^(-[^=]*=)?(/.*)$", re.DOTALL)
+    words = (path.sub(lambda m: (m[1] or "") + Path(m[2]).name, w) for w in shlex.split(command))
+    return shlex.join(words)
 
 
 def flags(command: str) -> dict[str, list[str]]:

@@ -353,9 +353,9 @@ def _scores(path: Path) -> dict[ScoreName, Score]:
             found = read_json(file)
             if not isinstance(found, dict) or "metric" not in found:
                 continue  # codes.best.json
-            times = [f.stat().st_mtime for f in (file, *path.glob(f"*.{checkpoint}.log"))]
-            if weights.exists() and weights.stat().st_mtime > min(times):
-                raise ValueError(f"{file} is older than {weights}: evaluate the run again")
+            for made in (file, *path.glob(f"*.{checkpoint}.log")):
+                if weights.exists() and weights.stat().st_mtime > made.stat().st_mtime:
+                    raise ValueError(f"{made} is older than {weights}: evaluate the run again")
             metric, subset = str(found["metric"]), file.name.partition(".")[0]
             about = "" if subset in ("test", metric) else f" ({subset})"
             for key in NUMBERS.get(metric, ("score",)):

@@ -99,5 +99,7 @@ def read_cases(path: Path | str, n: int) -> list[str]:
     cases = read_lines(path, n)
     for number, name in enumerate(cases, start=1):
         if name not in (*CASES, IN_DISTRIBUTION):
-            raise ValueError(f"{path}: line {number}: {name!r} is no generalization case of COGS")
+            raise ValueError(
+                f"{path}, line {number}: {name!r} is not a generalization case of COGS"
+            )
     return cases

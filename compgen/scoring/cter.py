@@ -70,7 +70,7 @@ class Line:
     @property
     def context_length(self) -> int:
         """Source tokens outside the compound, punctuation included."""
-        return len(_words(self.source)) - self.compound_length
+        return len(words(self.source)) - self.compound_length
 
 
 Parse = Callable[[str], Mapping[str, str]]  # a compound's atoms by their type
@@ -189,7 +189,7 @@ def align(
     for number, line in enumerate(lines, 1):
         if (
             f" {line.compound} " not in f" {line.source} "  # nearly always enough, and fast
-            and _start(_words(line.source), line.compound.split()) is None
+            and _start(words(line.source), line.compound.split()) is None
             and _bare(line.compound) not in _bare(line.source)
         ):
             raise ValueError(
@@ -203,13 +203,6 @@ def _bare(text: str) -> str:
     """A text without apostrophes and the like: Moses writes ``dog 's`` for ``dog's``."""
     words = re.findall(r"\w+|[^\w\s'\u2019&-]", html.unescape(joined(text)))
     return f" {' '.join(words)} "
-
-
-def context(line: Line) -> list[str]:
-    """The words of the source outside the compound's first occurrence."""
-    words, compound = _words(line.source), line.compound.split()
-    start = _start(words, compound) or 0
-    return words[:start] + words[start + len(compound) :]
 
 
 def find_faults(
@@ -319,7 +312,8 @@ class Rules:
         return f"{said}: {text[start : end + length].strip()}"
 
 
-def _words(source: str) -> list[str]:
+def words(source: str) -> list[str]:
+    """The words of a source sentence, whole."""
     return joined(source).split()
 
 

@@ -25,7 +25,7 @@ docs/notes/cter.md has an example of each, and how far the verdicts agree with p
 import re
 from collections.abc import Iterable
 
-from compgen.scoring.cter import Lexicon, Line, Rules, context
+from compgen.scoring.cter import Lexicon, Line, Rules, words
 
 Span = tuple[int, int]  # start and end in the text
 
@@ -136,7 +136,8 @@ class StrictRules(Rules):
             for noun in (self._places(line, "N", clause) if "N" in tested else ())
         ]
         misplaced = [self._misplaced(line, tested, clause, noun) for clause, noun in nouns]
-        shared = len(nouns) == 1 and line.atoms["N"] in context(line)  # the context needs it, too
+        again = words(line.source).count(line.atoms["N"]) > 1  # the context needs one, too
+        shared = len(nouns) == 1 and again
         if [] in misplaced and not shared:
             return ()
         missing = tuple(

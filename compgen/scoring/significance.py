@@ -61,7 +61,7 @@ def compare_paired(
 
     first, second = np.asarray(a, dtype=float), np.asarray(b, dtype=float)
     if first.shape != second.shape or first.ndim != 1:
-        raise ValueError(f"{len(first)} and {len(second)} values are no pairs")
+        raise ValueError(f"{len(first)} and {len(second)} values are not pairs")
     if first.size < 2:
         raise ValueError("fewer than two units cannot be resampled")
     differences = np.round(second - first, 9)  # of equal means over seeds only rounding is left
@@ -152,7 +152,7 @@ def compare_bleu(
     from sacrebleu.significance import PairedTest, Result
 
     if not len(a) == len(b) == len(references) or not references:
-        raise ValueError(f"{len(a)}, {len(b)} and {len(references)} sentences are no pairs")
+        raise ValueError(f"{len(a)}, {len(b)} and {len(references)} sentences are not pairs")
     resamples = resamples or RESAMPLES[test]
     if resamples * len(references) > MOST_DRAWN:
         raise ValueError(

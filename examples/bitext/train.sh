@@ -14,5 +14,8 @@ source "$(dirname "${BASH_SOURCE[0]}")/../translation.sh"
 case "$recipe" in
     wmt17_en_de) train_translation sq_transformer_wmt_en_de 0.3 2000000 15 ;;
     wmt14_en_fr) train_translation sq_transformer_wmt_en_fr 0.1 2000000 1 ;; # of about 8 epochs
-    *) train_translation sq_transformer_iwslt_de_en 0.3 100000 12 ;;         # of about 100 of IWSLT
+    iwslt14_en_de | bitext) # of about 100 epochs of IWSLT
+        train_translation sq_transformer_iwslt_de_en 0.3 100000 12
+        ;;
+    *) refuse "the name of the script's folder, $recipe, is that of no recipe" ;;
 esac

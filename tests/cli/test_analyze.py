@@ -203,7 +203,10 @@ def test_what_cannot_be_done_is_one_sentence(structural, plain, tiny_data, tmp_p
         (["embeddings", plain, data, "--clusters", "7"], "--clusters lies between 1 and 6"),
         (["embeddings", plain, data, "--embedding", "x"], "--embedding is one of embed_tokens"),
         (["embeddings", plain, data, "--words", "wif", "kiky"], "near it are 'kiki'"),
-        (["embeddings", plain, data, "--top", "3"], "at least 4 vectors, not 3"),
+        (
+            ["embeddings", plain, data, "--top", "3"],
+            "4 vectors that are not all the same, not these 3",
+        ),
         (["prototypes", plain, data, "blik"], "'blik' is not in the source dictionary; near it"),
         (["prototypes", structural, data, "lug"], "has no states to cluster"),
         (["prototypes", plain, data, "</s>"], "'</s>' is a symbol, not a word"),

@@ -66,7 +66,7 @@ def test_segments(tmp_path: Path) -> None:
     assert list(bitext.read_segments(path)) == ["A & B's", "two lines", ""]
     for broken in ('<seg id="1">open', "<p>none</p>", '<seg id="1">a</seg><seg id="2">b'):
         path.write_text(broken)
-        with pytest.raises(ValueError, match=r"test\.sgm is no complete test set"):
+        with pytest.raises(ValueError, match=r"test\.sgm is not a complete test set"):
             list(bitext.read_segments(path))
 
 

@@ -14,9 +14,11 @@ from compgen.text import write_lines
 
 RUNS = {run.path: run for run in parse(EXAMPLES / "tables.txt")}
 RESULTS = EXAMPLES.parent / "results"
-ROWS = {  # a result of each row
-    f"{path.parent.relative_to(RESULTS)}/{path.stem.rpartition('.')[0]}": path
+ROWS = {  # a result of each row that needs no other run
+    row: path
     for path in sorted(RESULTS.glob("*/*/*.json"))
+    if not RUNS[f"{path.parent.relative_to(RESULTS)}/{path.stem}"].after
+    for row in [f"{path.parent.relative_to(RESULTS)}/{path.stem.rpartition('.')[0]}"]
 }
 METHODS = {
     "scan sal-brown": "--attention sal --code-classes brown",
@@ -38,6 +40,9 @@ METHODS = {
     "wmt14_en_fr srl": "--arch sq_transformer_wmt_en_fr --attention srl --dropout 0.1",
     "wmt14_en_fr proto": "--arch proto_transformer_wmt_en_de --prototype-stage1-epochs 3",
     "iwslt14_en_de plain": "--arch sq_transformer_iwslt_de_en --source-lang en --target-lang de",
+    "cognition proto paper": "--patience 10 --prototype-min-count 50 --prototype-stage1-epochs 8",
+    "wmt17_en_de proto paper": "--prototype-restart --prototype-sample-size 0 --dropout 0.1",
+    "wmt17_en_de plain paper": "--dropout 0.3 --max-tokens 4096 --warmup-updates 4000 --lr 5e-4",
     "bitext transformer": "--arch transformer_iwslt_de_en --criterion label_smoothed_cross_entropy",
 }
 
@@ -48,9 +53,12 @@ def called(tmp_path_factory):
     folder = tmp_path_factory.mktemp("flags")
     data, commands = folder / "data", folder / "bin"
     write_lines(data / "PREPARED.json", ["{}"])
-    stub = commands / "fairseq-train"
-    write_lines(stub, ["#!/bin/bash", 'printf "%q " fairseq-train "$@" >"$CALLED"'])
-    stub.chmod(0o755)
+    for name, line in {
+        "fairseq-train": 'printf "%q " fairseq-train "$@" >"$CALLED"',
+        "scontrol": "tr , '\\n' <<<\"$3\"",
+    }.items():
+        write_lines(commands / name, ["#!/bin/bash", line])
+        (commands / name).chmod(0o755)
     path = os.pathsep.join([str(commands), instant(), os.environ["PATH"]])
 
     def call(recipe: str, method: str, *more: str, **variables: str) -> str:
@@ -73,10 +81,15 @@ def test_a_row_is_trained_as_its_result_was(row, called):
 
 def test_a_batch_script_of_slurm_is_no_process_of_srun(called):
     """SLURM_PROCID is set in both."""
-    assert "distributed" not in called("cogs", "srl", SLURM_PROCID="0", SLURM_NTASKS="2")
+    batch = {"SLURM_PROCID": "0", "SLURM_NTASKS": "2", "SLURM_LOCALID": "0"}
+    assert "distributed" not in called("cogs", "srl", **batch)
+    step = {**batch, "SLURM_STEP_NODELIST": "here,there", "LAUNCH": "env"}
+    assert "--distributed-init-method tcp://here:29500 " in called("cogs", "srl", **step)
 
 
 @pytest.mark.parametrize("method", METHODS)
 def test_a_method_is_what_its_flags_say(method, called):
-    found, expected = flags(called(*method.split())), flags(METHODS[method])
+    recipe, name, *paper = method.split()
+    found = flags(called(recipe, name, SIZE="paper" if paper else "tiny"))
+    expected = flags(METHODS[method])
     assert {name: found.get(name) for name in expected} == expected

@@ -61,7 +61,7 @@ def test_settings_are_the_commands():
 
 
 def test_what_stands_of_a_command():
-    command = "fairseq-train /a/data -s de --lr=0.1 --save-dir=/home/me/x.1 -t en 'a b'"
+    command = "fairseq-train '/my own/data/' -s de --lr=0.1 --save-dir=/home/me/x.1 -t en 'a b'"
     said = "fairseq-train data -s de --lr=0.1 --save-dir=x.1 -t en 'a b'"
     assert results.without_folders(command) == said
     assert flags(said) == {"-s": ["de"], "lr": ["0.1"], "-t": ["en", "a b"]}

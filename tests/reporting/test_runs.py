@@ -107,12 +107,14 @@ def test_what_a_result_is_made_of_belongs_together(make):
         result(folder)
     (folder / "test.best.log").unlink()
     assert result(folder)["updates"] == 80
-    os.utime(checkpoint)
+    os.utime(checkpoint, (2, 2))
     log = folder / "other.best.log"  # decoded before the checkpoint was replaced, scored after it
     log.touch()
-    os.utime(log, (1, 1))
-    with pytest.raises(ValueError, match=r"is older than .*: evaluate the run again"):
-        result(folder)
+    for old in (log, folder / "test.best.json"):
+        os.utime(old, (1, 1))
+        with pytest.raises(ValueError, match=f"{old.name} is older than .*: evaluate the run"):
+            result(folder)
+        os.utime(old)
 
 
 def test_how_it_was_decoded_is_a_setting(make):

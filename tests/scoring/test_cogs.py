@@ -64,7 +64,7 @@ def test_the_table(score):
 
 def test_what_is_no_case_is_refused(tmp_path):
     (tmp_path / "cases").write_text("cp_recursion\ncp_recursions\n")
-    with pytest.raises(ValueError, match="line 2: 'cp_recursions' is no generalization case"):
+    with pytest.raises(ValueError, match="line 2: 'cp_recursions' is not a generalization case"):
         read_cases(tmp_path / "cases", 2)
     (tmp_path / "cases").write_text("in_distribution\n")
     system = SimpleNamespace(hypotheses=["a"], references=lambda file, alike: ["a"])

@@ -65,11 +65,11 @@ def test_a_seed_gives_the_same_interval_again():
 
 
 def test_what_is_not_paired_is_refused():
-    with pytest.raises(ValueError, match="3 and 2 values are no pairs"):
+    with pytest.raises(ValueError, match="3 and 2 values are not pairs"):
         compare_paired([1, 0, 1], [1, 0])
     with pytest.raises(ValueError, match="fewer than two units"):
         compare_paired([1], [0])
-    with pytest.raises(ValueError, match="2, 1 and 2 sentences are no pairs"):
+    with pytest.raises(ValueError, match="2, 1 and 2 sentences are not pairs"):
         compare_bleu(["a", "b"], ["a"], ["a", "b"], BleuOptions())
     with pytest.raises(ValueError, match="seed must be at least 1, not 0"):
         compare_bleu(["a"], ["a"], ["a"], BleuOptions(), seed=0)

@@ -149,7 +149,7 @@ def test_a_checkpoint_is_chosen_by_cter_only_where_every_subset_has_it(
     flags += ["--eval-cter", "--best-checkpoint-metric", "cter_instance", "--max-update", 1]
     flags += ["--valid-subset", "valid,train", "--save-dir", tmp_path]
     said = run("fairseq_cli.train", *flags, status=1)
-    assert "cter_instance is no score of the validation set 'train'" in said
+    assert "cter_instance is not a score of the validation set 'train'" in said
 
 
 def make_task(data, **options):
