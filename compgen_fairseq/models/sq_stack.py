@@ -10,7 +10,9 @@ from torch import Tensor
 from compgen_fairseq.models.sq_config import SQTransformerConfig
 from compgen_fairseq.modules.code_predictor import CodePredictor
 from compgen_fairseq.modules.dropout import apply_dropout
+from compgen_fairseq.modules.packing import packing
 from compgen_fairseq.modules.structural_outputs import SideOutputs
+from compgen_fairseq.modules.systematic_attention import Cache
 from compgen_fairseq.modules.transformer_layer import StreamLayer
 from compgen_fairseq.modules.vector_quantizer import VectorQuantizer
 
@@ -92,6 +94,34 @@ class StreamStack(nn.Module):
         """Whether this pass runs the code stream: SAL always, SRL while training its terms."""
         return self.attention == "sal" or (self.attention == "srl" and structural)
 
+    def run(
+        self,
+        streams: Tensor,
+        mask: Tensor | None,
+        keep: Tensor,
+        memory: Tensor | None = None,
+        memory_mask: Tensor | None = None,
+        caches: list[Cache] | None = None,
+        need_weights: bool = False,
+    ) -> tuple[list[Tensor], Tensor | None]:
+        """Run the layers; arguments as of :meth:`StreamLayer.forward`.
+
+        Args:
+            keep: non-pad positions, ``(batch, len)``, bool.
+
+        Returns:
+            the output of each layer and, if needed, the last one's weights.
+        """
+        packed = packing(keep, self.training)
+        x = streams if packed is None else packed.pack(streams)
+        layers, weights = [], None
+        for i, layer in enumerate(self.layers):
+            cache = None if caches is None else caches[i]
+            last = i + 1 == len(self.layers)
+            x, weights = layer(x, mask, memory, memory_mask, cache, need_weights and last, packed)
+            layers.append(x if packed is None else packed.unpack(x))
+        return layers, weights
+
     def predict_codes(
         self,
         side: SideOutputs,
@@ -115,16 +145,19 @@ class StreamStack(nn.Module):
             memory_mask: added to the predictor's attention to it.
         """
         assert self.predictor is not None and self.quantizer is not None
-        posterior = side.posterior
+        posterior, keep = side.posterior, side.keep
         if following is not None:
             posterior = posterior.gather(1, following.unsqueeze(-1).expand_as(posterior))
         if self.training and self.predictor_share < 1:
             drawn = torch.randperm(len(x), device=x.device)
             drawn = drawn[: math.ceil(self.predictor_share * len(x))]
             x, mask, where, posterior = x[drawn], mask[drawn], where[drawn], posterior[drawn]
+            keep = keep[drawn]
             if memory is not None and memory_mask is not None:
                 memory, memory_mask = memory[drawn], memory_mask[drawn]
-        side.prior = self.predictor(x, mask, where, self.quantizer.vectors(), memory, memory_mask)
+        packed = packing(keep, self.training)
+        vectors = self.quantizer.vectors()
+        side.prior = self.predictor(x, mask, where, vectors, memory, memory_mask, packed)
         side.predicted = posterior[where]
 
     @torch.no_grad()

@@ -60,11 +60,7 @@ class SQEncoder(FairseqEncoder):
             quantized = stack.quantizer.quantize(x, src_tokens)
             if stack.needs_codes(structural):
                 parts = [quantized.vectors, x]
-        streams = torch.stack(parts)
-        layers = []
-        for layer in stack.layers:
-            streams, _ = layer(streams, mask)
-            layers.append(streams)
+        layers = stack.run(torch.stack(parts), mask, keep)[0]
         side = None
         if structural and quantized is not None:
             following = torch.arange(1, keep.size(1) + 1, device=keep.device)
@@ -86,7 +82,7 @@ class SQEncoder(FairseqEncoder):
                 causal = causal_mask(x.size(1), x) + mask
                 stack.predict_codes(side, context, causal, next_keep, following)
         return {
-            "memory": streams,
+            "memory": layers[-1],
             "memory_mask": mask,
             "words": x,
             "tokens": src_tokens,
@@ -184,17 +180,9 @@ class SQDecoder(FairseqIncrementalDecoder):
         memory, memory_mask = encoder_out["memory"], encoder_out["memory_mask"]
         memory_streams = memory[-streams.size(0) :]
         need_attention = caches is None and not self.training
-        layers, weights = [], None
-        for i, layer in enumerate(stack.layers):
-            streams, weights = layer(
-                streams,
-                mask,
-                memory_streams,
-                memory_mask,
-                None if caches is None else caches[i],
-                need_attention and i + 1 == len(stack.layers),
-            )
-            layers.append(streams)
+        layers, weights = stack.run(
+            streams, mask, keep, memory_streams, memory_mask, caches, need_attention
+        )
         side = None
         if structural and stack.quantizer is not None:
             x = stack.drop(embedded)  # a third draw, for the terms of the targets' codes
@@ -210,6 +198,7 @@ class SQDecoder(FairseqIncrementalDecoder):
                 stack.predict_codes(side, context, causal, keep, following, memory[-1], memory_mask)
         attention = None if weights is None else weights.mean(dim=1)
         extra = {"attn": [attention], "structural": side}
+        streams = layers[-1]
         logits = self.output(streams[-1])
         if self.meanings is not None:
             words, tokens = encoder_out["words"], encoder_out["tokens"]

@@ -5,6 +5,7 @@ import torch.nn as nn
 import torch.nn.functional as F
 from torch import Tensor
 
+from compgen_fairseq.modules.packing import Packing
 from compgen_fairseq.modules.transformer_layer import StreamLayer
 
 
@@ -48,6 +49,7 @@ class CodePredictor(nn.Module):
         vectors: Tensor,
         memory: Tensor | None = None,
         memory_mask: Tensor | None = None,
+        packed: Packing | None = None,
     ) -> Tensor:
         """Logits at some positions.
 
@@ -58,14 +60,17 @@ class CodePredictor(nn.Module):
             vectors: the output layer, ``(codes, dim)``.
             memory: the encoder's output ``(batch, src_len, dim)``.
             memory_mask: ``(batch, 1, 1, src_len)``, added to the cross-attention's scores.
+            packed: where the words are; None: padding is not left out.
 
         Returns:
             ``(positions, codes)``, float32.
         """
         streams = x.unsqueeze(0)
         source = None if memory is None else memory.unsqueeze(0)
+        streams = streams if packed is None else packed.pack(streams)
         for layer in self.layers:
-            streams, _ = layer(streams, mask, source, memory_mask)
+            streams, _ = layer(streams, mask, source, memory_mask, packed=packed)
+        streams = streams if packed is None else packed.unpack(streams)
         with torch.autocast(x.device.type, enabled=False):
             return F.linear(streams[0][where].float(), vectors, self.bias.float())
 

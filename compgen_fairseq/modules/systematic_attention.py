@@ -13,6 +13,7 @@ import torch
 import torch.nn as nn
 from torch import Tensor
 
+from compgen_fairseq.modules.packing import Packing
 from compgen_fairseq.modules.relative_attention import RelativePositions, attend
 
 Cache = dict[str, Tensor]
@@ -87,12 +88,17 @@ class SystematicAttention(nn.Module):
             self.observer(weights[-batch:])
 
     def self_attention(
-        self, x: Tensor, mask: Tensor | None, cache: Cache | None = None
+        self,
+        x: Tensor,
+        mask: Tensor | None,
+        cache: Cache | None = None,
+        packed: Packing | None = None,
     ) -> tuple[Tensor, Tensor | None]:
         """Self-attention of each stream.
 
         Args:
-            x: streams ``(streams, batch, len, dim)``.
+            x: streams ``(streams, batch, len, dim)``; with ``packed`` they, and what is returned,
+                are packed.
             mask: added to the scores; ``(batch or 1, 1, len, len)``.
             cache: the keys and values of the positions before ``x`` (incremental decoding);
                 extended in place.
@@ -104,8 +110,11 @@ class SystematicAttention(nn.Module):
         if mask is not None and mask.size(0) > 1 and not self.shared_weights and streams > 1:
             mask = mask.repeat(streams, 1, 1, 1)
         sources = x[:1] if self.shared_weights else x
-        query, key = (self._heads(part) for part in self.qk_proj(sources).chunk(2, dim=-1))
-        value = self._heads(self.v_proj(x))
+        query_key, value = self.qk_proj(sources), self.v_proj(x)
+        if packed is not None:
+            query_key, value = packed.unpack(query_key), packed.unpack(value)
+        query, key = map(self._heads, query_key.chunk(2, dim=-1))
+        value = self._heads(value)
         if cache is not None:
             if "key" in cache:
                 key = torch.cat([cache["key"], key], dim=2)
@@ -116,7 +125,8 @@ class SystematicAttention(nn.Module):
         observed = self.observer is not None
         out, weights = attend(query, key, value, mask, relative, dropout, observed)
         self._show(weights, x.size(1))
-        return self.out_proj(self._merge(out, streams)), weights
+        out = self._merge(out, streams)
+        return self.out_proj(out if packed is None else packed.pack(out)), weights
 
     def cross_attention(
         self,
@@ -125,11 +135,13 @@ class SystematicAttention(nn.Module):
         mask: Tensor | None,
         cache: Cache | None = None,
         need_weights: bool = False,
+        packed: Packing | None = None,
     ) -> tuple[Tensor, Tensor | None]:
         """Attention to the encoder's output.
 
         Args:
-            x: queries ``(streams, batch, len, dim)``; one stream when the weights are shared.
+            x: queries ``(streams, batch, len, dim)``; one stream when the weights are shared; with
+                ``packed`` they, and what is returned, are packed.
             memory: ``(streams, batch, src_len, dim)``, as many streams as ``x``.
             mask: added to the scores; ``(batch, 1, 1, src_len)``.
             cache: keys and values of ``memory``, computed at the first step.
@@ -143,7 +155,8 @@ class SystematicAttention(nn.Module):
         if mask is not None and streams > 1:
             mask = mask.repeat(streams, 1, 1, 1)
         weight, bias = self.qk_proj.weight, self.qk_proj.bias
-        query = self._heads(nn.functional.linear(x, weight[:dim], bias[:dim]))
+        query = nn.functional.linear(x, weight[:dim], bias[:dim])
+        query = self._heads(query if packed is None else packed.unpack(query))
         if cache is not None and "memory_key" in cache:
             key, value = cache["memory_key"], cache["memory_value"]
         else:
@@ -157,4 +170,5 @@ class SystematicAttention(nn.Module):
         self._show(weights, batch)
         if weights is not None:
             weights = weights[-batch:]
-        return self.out_proj(self._merge(out, streams)), weights
+        out = self._merge(out, streams)
+        return self.out_proj(out if packed is None else packed.pack(out)), weights

@@ -6,6 +6,7 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from compgen_fairseq.modules.dropout import apply_dropout
+from compgen_fairseq.modules.packing import Packing
 from compgen_fairseq.modules.relative_attention import RelativePositions
 from compgen_fairseq.modules.systematic_attention import Cache, SystematicAttention
 
@@ -101,11 +102,13 @@ class StreamLayer(nn.Module):
         memory_mask: Tensor | None = None,
         cache: Cache | None = None,
         need_weights: bool = False,
+        packed: Packing | None = None,
     ) -> tuple[Tensor, Tensor | None]:
         """Run the layer.
 
         Args:
-            x: streams ``(streams, batch, len, dim)``.
+            x: streams ``(streams, batch, len, dim)``; with ``packed`` they, and what is returned,
+                are packed.
             self_mask: added to the self-attention's scores, ``(batch or 1, 1, len, len)``.
             memory: the encoder's streams ``(streams, batch, src_len, dim)``.
             memory_mask: ``(batch, 1, 1, src_len)``, added to the cross-attention's scores.
@@ -115,14 +118,14 @@ class StreamLayer(nn.Module):
         Returns:
             ``(streams, batch, len, dim)`` and the weights ``(batch, heads, len, src_len)`` or None.
         """
-        attended, _ = self.self_attn.self_attention(x, self_mask, cache)
+        attended, _ = self.self_attn.self_attention(x, self_mask, cache, packed)
         x = self.self_attn_norm(x + apply_dropout(attended, self.dropout, self.training))
         weights = None
         if self.cross != "none":
             assert memory is not None
             query, memory = (x[:1], memory[-1:]) if self.cross == "shared" else (x, memory)
             attended, weights = self.cross_attn.cross_attention(
-                query, memory, memory_mask, cache, need_weights
+                query, memory, memory_mask, cache, need_weights, packed
             )
             x = self.cross_attn_norm(x + apply_dropout(attended, self.dropout, self.training))
         return self.ffn(x), weights

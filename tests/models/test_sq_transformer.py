@@ -1,5 +1,7 @@
 """Systematic attention, equal ways to decode, and no trace of padding or neighbours."""
 
+from types import SimpleNamespace
+
 import pytest
 import torch
 import torch.nn.functional as F
@@ -8,6 +10,7 @@ from fairseq.sequence_generator import SequenceGenerator
 from random_batches import EOS, LENGTHS, PAD, TASK, batch, build_model, step_by_step
 from sq_models import build, every_variant
 
+from compgen_fairseq.modules import packing
 from compgen_fairseq.modules.structural_outputs import SideOutputs
 from compgen_fairseq.modules.systematic_attention import SystematicAttention
 from compgen_fairseq.modules.vector_quantizer import VectorQuantizer
@@ -146,6 +149,25 @@ def test_a_sentence_does_not_see_its_neighbours(variant, left_pad_source, left_p
         inputs = alone(sample, row)
         kept = sample["net_input"]["prev_output_tokens"][row].ne(PAD)
         torch.testing.assert_close(logits[row, kept], model(**inputs)[0][0], atol=1e-5, rtol=1e-5)
+
+
+@every_variant
+def test_training_that_leaves_padding_out_is_the_same(variant, monkeypatch):
+    sample, results = batch(LENGTHS), []
+    for worth in (0.0, 1.0):  # never and always
+        monkeypatch.setattr(packing, "WORTH", worth)
+        torch.manual_seed(3)
+        model = build(variant).train()
+        logits, extra = model(**sample["net_input"], structural=True)
+        loss = logits[sample["target"].ne(PAD)].square().sum()
+        for side in filter(None, vars(extra["structural"] or SimpleNamespace()).values()):
+            layer = side.layers[-1]
+            assert (layer[:, ~side.keep] == 0).all() == bool(worth)
+            loss = loss + layer[:, side.keep].square().sum()
+            loss = loss + (0 if side.prior is None else side.prior.square().sum())
+        loss.backward()
+        results.append([loss, *(p.grad for p in model.parameters() if p.grad is not None)])
+    torch.testing.assert_close(*results, atol=1e-4, rtol=1e-4)
 
 
 def pieces(side: SideOutputs, row: int) -> list[torch.Tensor]:
