@@ -54,8 +54,8 @@ def new(width: float = 6.4, height: float = 4.8) -> Any:
 def save_all(figure: Any, folder: Path | str, name: str, rows: Any, data: Any) -> list[Path]:
     """Write a figure, its rows as ``name.csv`` and what is said of it as ``name.json``."""
     out = Path(folder)
-    files = [write_json(out / f"{name}.json", data), write_csv(out / f"{name}.csv", rows)]
-    return [*save(figure, out, name), *files]
+    told, listed = write_json(out / f"{name}.json", data), write_csv(out / f"{name}.csv", rows)
+    return [*save(figure, out, name), listed, told]
 
 
 def save(figure: Any, folder: Path, name: str) -> list[Path]:

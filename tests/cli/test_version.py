@@ -1,16 +1,14 @@
 """Every command says its version."""
 
 import importlib
-import re
-from importlib.metadata import PackageNotFoundError, version
-from pathlib import Path
+from importlib.metadata import PackageNotFoundError, entry_points, version
 
 import pytest
 
 from compgen_cli import score
 
-SETUP = (Path(__file__).parents[2] / "setup.py").read_text(encoding="utf-8")
-COMMANDS = re.findall(r'"(compgen-[a-z]+)=([a-z_.]+):main"', SETUP)
+SCRIPTS = entry_points(group="console_scripts")
+COMMANDS = [(one.name, one.module) for one in SCRIPTS if one.name.startswith("compgen-")]
 
 
 @pytest.mark.parametrize(("name", "module"), COMMANDS)

@@ -10,6 +10,8 @@ from compgen_fairseq.criterions.structural_cross_entropy import (
     StructuralCrossEntropyConfig,
     StructuralCrossEntropyCriterion,
 )
+from compgen_fairseq.models import sq_stack
+from compgen_fairseq.modules.packing import packing
 
 
 class Numbers(TorchDispatchMode):
@@ -24,7 +26,10 @@ class Numbers(TorchDispatchMode):
 @pytest.mark.parametrize(
     "variant, changed", [("sal", {}), ("sal", {"quantizer": "vq"}), ("srl", {}), ("plain", {})]
 )
-def test_a_training_step_reads_no_value(variant, changed):
+def test_a_training_step_reads_no_value(variant, changed, monkeypatch):
+    elsewhere = torch.ones(2, 9, dtype=torch.bool, device="meta").triu()
+    assert packing(elsewhere, training=True) is None  # on a CPU alone
+    monkeypatch.setattr(sq_stack, "packing", lambda keep, training: None)
     model = build(variant, dropout=0.1, **changed).train()
     cfg = StructuralCrossEntropyConfig(sentence_avg=False, label_smoothing=0.1)
     criterion = StructuralCrossEntropyCriterion(cfg, TASK).train()
