@@ -107,10 +107,12 @@ class StreamStack(nn.Module):
         """Run the layers; arguments as of :meth:`StreamLayer.forward`.
 
         Args:
-            keep: non-pad positions, ``(batch, len)``, bool.
+            keep: whose outputs are read, ``(batch, len)``, bool; in training on a CPU those of
+                others may be 0.
 
         Returns:
-            the output of each layer and, if needed, the last one's weights.
+            the output of each layer, ``(streams, batch, len, dim)``, and, if needed, the last one's
+            weights.
         """
         packed = packing(keep, self.training)
         x = streams if packed is None else packed.pack(streams)

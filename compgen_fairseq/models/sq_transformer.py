@@ -165,6 +165,7 @@ class SQDecoder(FairseqIncrementalDecoder):
             caches = incremental_state.setdefault(self._CACHES, [{} for _ in stack.layers])
         embedded = stack.embed(tokens)
         keep = tokens.ne(stack.pad)
+        read = keep | F.pad(keep, (0, 1))[:, 1:]  # every position whose target counts
         if caches is None:
             # with --num-batch-buckets the end, moved to the beginning, stays before padding, too
             keep = keep & ~(tokens.eq(stack.eos) & keep.cumsum(1).gt(1))
@@ -181,7 +182,7 @@ class SQDecoder(FairseqIncrementalDecoder):
         memory_streams = memory[-streams.size(0) :]
         need_attention = caches is None and not self.training
         layers, weights = stack.run(
-            streams, mask, keep, memory_streams, memory_mask, caches, need_attention
+            streams, mask, read, memory_streams, memory_mask, caches, need_attention
         )
         side = None
         if structural and stack.quantizer is not None:

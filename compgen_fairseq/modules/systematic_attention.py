@@ -97,11 +97,11 @@ class SystematicAttention(nn.Module):
         """Self-attention of each stream.
 
         Args:
-            x: streams ``(streams, batch, len, dim)``; with ``packed`` they, and what is returned,
-                are packed.
+            x: streams ``(streams, batch, len, dim)``.
             mask: added to the scores; ``(batch or 1, 1, len, len)``.
             cache: the keys and values of the positions before ``x`` (incremental decoding);
                 extended in place.
+            packed: with it ``x``, and what is returned, is ``(streams, 1, words, dim)``.
 
         Returns:
             ``(streams, batch, len, dim)`` and the weights, or None where they were not needed.
@@ -124,8 +124,8 @@ class SystematicAttention(nn.Module):
         dropout = self.dropout if self.training else 0.0
         observed = self.observer is not None
         out, weights = attend(query, key, value, mask, relative, dropout, observed)
-        self._show(weights, x.size(1))
         out = self._merge(out, streams)
+        self._show(weights, out.size(1))
         return self.out_proj(out if packed is None else packed.pack(out)), weights
 
     def cross_attention(
@@ -140,18 +140,18 @@ class SystematicAttention(nn.Module):
         """Attention to the encoder's output.
 
         Args:
-            x: queries ``(streams, batch, len, dim)``; one stream when the weights are shared; with
-                ``packed`` they, and what is returned, are packed.
+            x: queries ``(streams, batch, len, dim)``; one stream when the weights are shared.
             memory: ``(streams, batch, src_len, dim)``, as many streams as ``x``.
             mask: added to the scores; ``(batch, 1, 1, src_len)``.
             cache: keys and values of ``memory``, computed at the first step.
             need_weights: return the weights of the last stream.
+            packed: as of :meth:`self_attention`.
 
         Returns:
             ``(streams, batch, len, dim)`` and the last stream's weights
             ``(batch, heads, len, src_len)`` or None.
         """
-        streams, batch, dim = x.size(0), x.size(1), x.size(-1)
+        streams, dim = x.size(0), x.size(-1)
         if mask is not None and streams > 1:
             mask = mask.repeat(streams, 1, 1, 1)
         weight, bias = self.qk_proj.weight, self.qk_proj.bias
@@ -167,8 +167,8 @@ class SystematicAttention(nn.Module):
         dropout = self.dropout if self.training else 0.0
         need_weights = need_weights or self.observer is not None
         out, weights = attend(query, key, value, mask, None, dropout, need_weights)
-        self._show(weights, batch)
-        if weights is not None:
-            weights = weights[-batch:]
         out = self._merge(out, streams)
+        self._show(weights, out.size(1))
+        if weights is not None:
+            weights = weights[-out.size(1) :]
         return self.out_proj(out if packed is None else packed.pack(out)), weights

@@ -107,13 +107,13 @@ class StreamLayer(nn.Module):
         """Run the layer.
 
         Args:
-            x: streams ``(streams, batch, len, dim)``; with ``packed`` they, and what is returned,
-                are packed.
+            x: streams ``(streams, batch, len, dim)``.
             self_mask: added to the self-attention's scores, ``(batch or 1, 1, len, len)``.
             memory: the encoder's streams ``(streams, batch, src_len, dim)``.
             memory_mask: ``(batch, 1, 1, src_len)``, added to the cross-attention's scores.
             cache: this layer's keys and values so far (incremental decoding).
             need_weights: return the word stream's cross-attention weights.
+            packed: with it ``x``, and what is returned, is ``(streams, 1, words, dim)``.
 
         Returns:
             ``(streams, batch, len, dim)`` and the weights ``(batch, heads, len, src_len)`` or None.

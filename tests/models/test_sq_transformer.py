@@ -151,18 +151,22 @@ def test_a_sentence_does_not_see_its_neighbours(variant, left_pad_source, left_p
         torch.testing.assert_close(logits[row, kept], model(**inputs)[0][0], atol=1e-5, rtol=1e-5)
 
 
+@both_sides
 @every_variant
-def test_training_that_leaves_padding_out_is_the_same(variant, monkeypatch):
-    sample, results = batch(LENGTHS), []
+def test_training_that_leaves_padding_out_is_the_same(variant, left_pad_target, monkeypatch):
+    """Also after an end in the middle of a target, which may be a word."""
+    sample, results = batch(LENGTHS, left_pad_target=left_pad_target), []
+    sample["net_input"]["prev_output_tokens"][1, 3] = sample["target"][1, 2] = EOS
     for worth in (0.0, 1.0):  # never and always
         monkeypatch.setattr(packing, "WORTH", worth)
+        model = build(variant, predictor_share=0.5).train()
+        model.decoder.left_pad = left_pad_target
         torch.manual_seed(3)
-        model = build(variant).train()
         logits, extra = model(**sample["net_input"], structural=True)
         loss = logits[sample["target"].ne(PAD)].square().sum()
         for side in filter(None, vars(extra["structural"] or SimpleNamespace()).values()):
             layer = side.layers[-1]
-            assert (layer[:, ~side.keep] == 0).all() == bool(worth)
+            assert (layer == 0).all(-1).any() == bool(worth)
             loss = loss + layer[:, side.keep].square().sum()
             loss = loss + (0 if side.prior is None else side.prior.square().sum())
         loss.backward()
