@@ -10,7 +10,7 @@ from torch import Tensor
 from compgen_fairseq.models.sq_config import SQTransformerConfig
 from compgen_fairseq.modules.code_predictor import CodePredictor
 from compgen_fairseq.modules.dropout import apply_dropout
-from compgen_fairseq.modules.packing import packing
+from compgen_fairseq.modules.packing import pack, packing, unpack
 from compgen_fairseq.modules.structural_outputs import SideOutputs
 from compgen_fairseq.modules.systematic_attention import Cache
 from compgen_fairseq.modules.transformer_layer import StreamLayer
@@ -115,13 +115,13 @@ class StreamStack(nn.Module):
             weights.
         """
         packed = packing(keep, self.training)
-        x = streams if packed is None else packed.pack(streams)
+        x = pack(streams, packed)
         layers, weights = [], None
         for i, layer in enumerate(self.layers):
             cache = None if caches is None else caches[i]
             last = i + 1 == len(self.layers)
             x, weights = layer(x, mask, memory, memory_mask, cache, need_weights and last, packed)
-            layers.append(x if packed is None else packed.unpack(x))
+            layers.append(unpack(x, packed))
         return layers, weights
 
     def predict_codes(

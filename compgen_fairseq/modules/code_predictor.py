@@ -5,7 +5,7 @@ import torch.nn as nn
 import torch.nn.functional as F
 from torch import Tensor
 
-from compgen_fairseq.modules.packing import Packing
+from compgen_fairseq.modules.packing import Packing, pack, unpack
 from compgen_fairseq.modules.transformer_layer import StreamLayer
 
 
@@ -65,12 +65,11 @@ class CodePredictor(nn.Module):
         Returns:
             ``(positions, codes)``, float32.
         """
-        streams = x.unsqueeze(0)
+        streams = pack(x.unsqueeze(0), packed)
         source = None if memory is None else memory.unsqueeze(0)
-        streams = streams if packed is None else packed.pack(streams)
         for layer in self.layers:
             streams, _ = layer(streams, mask, source, memory_mask, packed=packed)
-        streams = streams if packed is None else packed.unpack(streams)
+        streams = unpack(streams, packed)
         with torch.autocast(x.device.type, enabled=False):
             return F.linear(streams[0][where].float(), vectors, self.bias.float())
 

@@ -1,34 +1,38 @@
 """Words side by side, without the padding between their sentences."""
 
+from typing import NamedTuple
+
+import torch
 from torch import Tensor
 
 WORTH = 0.8  # the share of words in a batch from which on packing saves little
 
 
-class Packing:
-    """Where the words of a batch are.
+class Packing(NamedTuple):
+    """Where the words of a batch are."""
 
-    Args:
-        keep: the words, ``(batch, len)``, bool.
-    """
-
-    def __init__(self, keep: Tensor):
-        self.shape = keep.shape
-        self.places = keep.flatten().nonzero().squeeze(1)
-
-    def pack(self, x: Tensor) -> Tensor:
-        """``(streams, batch, len, dim)`` -> ``(streams, 1, words, dim)``."""
-        return x.flatten(1, 2).index_select(1, self.places).unsqueeze(1)
-
-    def unpack(self, x: Tensor) -> Tensor:
-        """The inverse; padding is 0."""
-        padded = x.new_zeros(len(x), self.shape.numel(), x.size(-1))
-        return padded.index_copy(1, self.places, x.squeeze(1)).unflatten(1, self.shape)
+    shape: torch.Size  # (batch, len)
+    places: Tensor  # (words,), long: of the batch * len positions
 
 
 def packing(keep: Tensor, training: bool) -> Packing | None:
-    """A packing where it saves time: in training on a CPU, with much padding. (A GPU would wait for
-    the number of words.)"""
+    """A packing of words, ``(batch, len)``, where it saves time: in training on a CPU, with much
+    padding. (A GPU would wait for the number of words.)"""
     if not training or keep.device.type != "cpu" or keep.sum() > WORTH * keep.numel():
         return None
-    return Packing(keep)
+    return Packing(keep.shape, keep.flatten().nonzero().squeeze(1))
+
+
+def pack(x: Tensor, packed: Packing | None) -> Tensor:
+    """``(streams, batch, len, dim)`` -> ``(streams, 1, words, dim)``; without a packing ``x``."""
+    if packed is None:
+        return x
+    return x.flatten(1, 2).index_select(1, packed.places).unsqueeze(1)
+
+
+def unpack(x: Tensor, packed: Packing | None) -> Tensor:
+    """The inverse of :func:`pack`; padding is 0."""
+    if packed is None:
+        return x
+    padded = x.new_zeros(len(x), packed.shape.numel(), x.size(-1))
+    return padded.index_copy(1, packed.places, x.squeeze(1)).unflatten(1, packed.shape)

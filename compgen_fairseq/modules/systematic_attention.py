@@ -13,7 +13,7 @@ import torch
 import torch.nn as nn
 from torch import Tensor
 
-from compgen_fairseq.modules.packing import Packing
+from compgen_fairseq.modules.packing import Packing, pack, unpack
 from compgen_fairseq.modules.relative_attention import RelativePositions, attend
 
 Cache = dict[str, Tensor]
@@ -110,11 +110,8 @@ class SystematicAttention(nn.Module):
         if mask is not None and mask.size(0) > 1 and not self.shared_weights and streams > 1:
             mask = mask.repeat(streams, 1, 1, 1)
         sources = x[:1] if self.shared_weights else x
-        query_key, value = self.qk_proj(sources), self.v_proj(x)
-        if packed is not None:
-            query_key, value = packed.unpack(query_key), packed.unpack(value)
-        query, key = map(self._heads, query_key.chunk(2, dim=-1))
-        value = self._heads(value)
+        query, key = map(self._heads, unpack(self.qk_proj(sources), packed).chunk(2, dim=-1))
+        value = self._heads(unpack(self.v_proj(x), packed))
         if cache is not None:
             if "key" in cache:
                 key = torch.cat([cache["key"], key], dim=2)
@@ -126,7 +123,7 @@ class SystematicAttention(nn.Module):
         out, weights = attend(query, key, value, mask, relative, dropout, observed)
         out = self._merge(out, streams)
         self._show(weights, out.size(1))
-        return self.out_proj(out if packed is None else packed.pack(out)), weights
+        return self.out_proj(pack(out, packed)), weights
 
     def cross_attention(
         self,
@@ -156,7 +153,7 @@ class SystematicAttention(nn.Module):
             mask = mask.repeat(streams, 1, 1, 1)
         weight, bias = self.qk_proj.weight, self.qk_proj.bias
         query = nn.functional.linear(x, weight[:dim], bias[:dim])
-        query = self._heads(query if packed is None else packed.unpack(query))
+        query = self._heads(unpack(query, packed))
         if cache is not None and "memory_key" in cache:
             key, value = cache["memory_key"], cache["memory_value"]
         else:
@@ -171,4 +168,4 @@ class SystematicAttention(nn.Module):
         self._show(weights, out.size(1))
         if weights is not None:
             weights = weights[-out.size(1) :]
-        return self.out_proj(out if packed is None else packed.pack(out)), weights
+        return self.out_proj(pack(out, packed)), weights
