@@ -10,7 +10,7 @@ import sys
 
 import pytest
 import torch
-from fairseq.checkpoint_utils import load_checkpoint_to_cpu
+from fairseq_commands import load
 from small_models import MODELS
 
 CUDA, TRIAL = torch.cuda.is_available(), os.environ.get("COMPGEN_GPU_TESTS") == "cpu"
@@ -51,7 +51,7 @@ def losses(log):
 
 
 def model_of(folder):
-    return load_checkpoint_to_cpu(str(folder / "checkpoint_last.pt"))["model"]
+    return load(folder / "checkpoint_last.pt")["model"]
 
 
 @pytest.mark.parametrize("precision", ["", "--amp", "--fp16", "--bf16"])
