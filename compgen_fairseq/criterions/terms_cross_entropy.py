@@ -48,32 +48,34 @@ def reduced(
         what to add to the worker's summed word loss, the worker's share of the terms in the
         reported loss, and what to log.
     """
-    parts = [sample_size.view(1)] + [
-        part for v in values for part in (v.number.view(1), v.total.detach().view(-1))
-    ]
-    local = torch.cat([part.float() * (not dummy) for part in parts])
+    sums = [sample_size, *(part for v in values for part in (v.number, v.total.detach()))]
+    shapes = [part.shape for part in sums]
+    local = torch.cat([part.float().flatten() for part in sums]) * (not dummy)
     world = local
     if distributed and torch.distributed.is_available() and torch.distributed.is_initialized():
         world = local.clone()
         torch.distributed.all_reduce(world)
-    loss = share = torch.zeros((), device=world.device)
+    (size, *ours), (_, *own) = (
+        map(Tensor.view, parts.split([shape.numel() for shape in shapes]), shapes)
+        for parts in (world, local)
+    )
+    loss = share = torch.zeros_like(size)
     log: dict[str, Tensor] = {}
-    end = 1
-    for v in values:
-        start, end = end, end + 1 + v.total.numel()
-        (number, total), (own_number, own_total) = (
-            (sums[start], sums[start + 1 : end].view_as(v.total)) for sums in (world, local)
-        )
-        whole = number.clamp(min=1)
+    for v, number, total, own_number, own_total in zip(
+        values, ours[::2], ours[1::2], own[::2], own[1::2], strict=True
+    ):
+        number = number.clamp(min=1)
+        if v.function:
+            own_total = v.function(total / number) * own_number
+        log[f"sum_{v.name}"], log[f"num_{v.name}"] = own_total, own_number
         if v.weight and v.function:
-            mean = (v.total + (total - v.total).detach()) / whole
+            mean = (v.total + (total - v.total).detach()) / number
             loss = loss + v.weight * v.function(mean)
         elif v.weight:
-            loss = loss + v.weight * v.total / whole
-        mean = v.function(total / whole) if v.function else own_total / own_number.clamp(min=1)
-        log[f"sum_{v.name}"], log[f"num_{v.name}"] = mean * own_number, own_number
-        share = share + v.weight * mean * own_number / whole
-    return loss * world[0], share * world[0], log
+            loss = loss + v.weight * v.total / number
+        if v.weight:
+            share = share + v.weight * own_total / number
+    return loss * size, share * size, log
 
 
 def log_means(logging_outputs: Sequence[dict[str, Any]]) -> list[str]:
