@@ -21,20 +21,21 @@ INTRODUCTION = """\
 Scores are percentages over whole test sets: mean ± standard deviation over n seeds, median and
 worst, of the checkpoint that validation chose; then mean ± standard deviation of the last one.
 *Paper* is the paper's own figure, *ours* a method of no paper. The [recipes](examples/README.md)
-explain the methods. CPU minutes are a run's (machines differ by a factor of 2), on a GPU those of
-its process. [results](results) has a file for each run, with its command, machine and revision;
+explain the methods. CPU minutes are per run, without a GPU's time; machines differ by a factor
+of 2. [results](results) has a file for each run, with its command, machine and revision;
 `compgen-results tables results --out RESULTS.md` makes this page.
 
 A setting is a line of [tables.txt](examples/tables.txt):
 
 - 64-wide, 128-wide: Transformers of 2 + 2 layers, small batches; -long, -short: more or fewer
-  updates; -warm: a longer warm-up; -sorted: batches of one length, as in fairseq, and half the
-  tokens; -beta2: Adam's second beta is 0.999, as always on COGS
-- 32-pairs: Syntactic Attention of its paper's size, 32 pairs an update; -mixed: of any length;
-  one-pair: as its authors train; small: daxy's
+  updates; -batch: three times the tokens; -warm: a longer warm-up; -sorted: batches of one length,
+  as in fairseq, and half the tokens; -beta2: Adam's second beta is 0.999, as in COGS's small
+  recipe; METHOD-1e-3: its rate
+- 32-pairs: Syntactic Attention of its paper's size, 32 pairs an update; -mixed: pairs of any length
+  in a batch; one-pair: one pair an update, as its authors train; small: daxy's small recipe
 - paper: the paper's size, on a GPU; -short: few updates, with a higher rate and other batches
 
-One seed was picked: that of AroundRight's `sal`, 64-wide, for its codes.
+AroundRight's `sal`, 64-wide, is one seed (4), picked for its codes.
 """
 
 
