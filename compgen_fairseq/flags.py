@@ -193,18 +193,21 @@ def _precision(args: Namespace) -> None:
 
 def _unused(args: Namespace) -> None:
     """Without CAT's equation 6 nothing reads the last layer's mixed states, without H(q, p) nothing
-    trains SQ-Transformer's predictors."""
+    trains SQ-Transformer's predictors, with another criterion nothing its codebooks either."""
     unread = ""
     if getattr(args, "composition", "codebook") != "none":
         if getattr(args, "ablation", None) in ("sufficiency", "semantics-composition"):
             unread = f"--ablation {args.ablation}"
         elif getattr(args, "sufficiency", 1) == 0:
             unread = "--sufficiency 0"
-    if getattr(args, "mmi_cross_entropy", None) == 0:
+    arch = ARCH_MODEL_REGISTRY.get(getattr(args, "arch", None))
+    if arch is not None and issubclass(arch, MODEL_REGISTRY["sq_transformer"]):
         default = "none" if getattr(args, "attention", "") == "plain" else "sovq"
-        sovq = (getattr(args, "quantizer", None) or default) == "sovq"
-        sovq &= getattr(args, "code_classes", "learned") == "learned"
-        if sovq and issubclass(ARCH_MODEL_REGISTRY[args.arch], MODEL_REGISTRY["sq_transformer"]):
+        quantizer = getattr(args, "quantizer", None) or default
+        learned = getattr(args, "code_classes", "learned") == "learned"
+        if quantizer != "none" and not hasattr(args, "mmi_cross_entropy"):
+            unread = "" if args.find_unused_parameters else f"--criterion {args.criterion}"
+        elif quantizer == "sovq" and learned and args.mmi_cross_entropy == 0:
             unread = "--mmi-cross-entropy 0"
     many = getattr(args, "distributed_world_size", 1) > 1
     if unread and many and args.ddp_backend not in ("legacy_ddp", "no_c10d"):

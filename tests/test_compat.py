@@ -79,6 +79,9 @@ def test_amp_has_the_scale_that_its_flags_name(given, first, window):
         ("--arch transformer --fp16 --cpu", "--fp16 needs a GPU"),
         ("--arch sq_transformer --mmi-cross-entropy 0", "--mmi-cross-entropy 0 leaves parameters"),
         ("--arch sq_transformer --attention plain --mmi-cross-entropy 0", ""),
+        ("--arch sq_transformer", "--criterion cross_entropy leaves parameters"),
+        ("--arch sq_transformer --find-unused-parameters", ""),
+        ("--arch sq_transformer --attention plain", ""),
         ("--arch transformer --mmi-cross-entropy 0", ""),
         ("--arch cat --sufficiency 0", "--sufficiency 0 leaves parameters without gradients"),
         (

@@ -75,11 +75,10 @@ def commitment(side: SideOutputs) -> Term:
 def code_prediction(side: SideOutputs, code_stream: bool) -> Term:
     """Cross-entropy of the next token's code, with minus the squared distances of the last layer's
     output to the codes as logits (paper, appendix A.5)."""
-    states = side.layers[-1][0 if code_stream else -1]
-    logits = code_logits(states[side.next_keep], side.codebook)
-    targets = side.next_codes[side.next_keep]
-    number = torch.tensor(len(targets), device=logits.device)
-    return F.cross_entropy(logits, targets, reduction="sum"), number
+    logits = code_logits(side.layers[-1][0 if code_stream else -1], side.codebook)
+    targets = side.next_codes.masked_fill(~side.next_keep, -100)  # which cross_entropy leaves out
+    total = F.cross_entropy(logits.flatten(0, 1), targets.flatten(), reduction="sum")
+    return total, side.next_keep.sum()
 
 
 def code_attraction(side: SideOutputs, code_stream: bool) -> Term:

@@ -251,7 +251,7 @@ class CATModel(BaseFairseqModel):
         their scores, if asked for."""
         last, decompose = composition.layers[-1], self.encoder.layers[-1].composition
         if words is None:
-            return last.attention, decompose.scores(last.cont) if scores else None
+            return last.attention, last.scores if scores else None
         number = int(words.max()) + 1
         member = words.unsqueeze(1).eq(torch.arange(number, device=words.device).view(1, -1, 1))
         member = member.type_as(last.cont)  # (B, words, T)

@@ -122,6 +122,8 @@ class SQTransformerConfig(FairseqDataclass):
             raise ValueError(
                 "--class-meanings own goes with --attention sal and --code-classes substitution"
             )
+        if self.sal_cross_attention == "paper" and self.attention != "sal":
+            raise ValueError("--sal-cross-attention paper goes with --attention sal")
         if self.code_classes != "learned" and self.quantizer == "none":
             raise ValueError(f"--code-classes {self.code_classes} needs {codes}")
 

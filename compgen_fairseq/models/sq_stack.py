@@ -1,6 +1,7 @@
 """What SQ-Transformer's encoder and decoder share."""
 
 import math
+from typing import Any
 
 import torch
 import torch.nn as nn
@@ -42,7 +43,10 @@ class StreamStack(nn.Module):
         if decoder:
             shared = cfg.attention == "sal" and cfg.sal_cross_attention == "shared"
             cross = "shared" if shared else "own"
-        self.layers = nn.ModuleList(
+        own = cfg.class_meanings == "own"
+        read = decoder or cfg.sal_cross_attention == "shared"
+        self.words_only = cfg.attention == "sal" and read and not own
+        self.layers: Any = nn.ModuleList(
             StreamLayer(
                 dim,
                 getattr(cfg, f"{side}_ffn_embed_dim"),
@@ -111,8 +115,9 @@ class StreamStack(nn.Module):
                 others may be 0.
 
         Returns:
-            the output of each layer, ``(streams, batch, len, dim)``, and, if needed, the last one's
-            weights.
+            the output of each layer, ``(streams, batch, len, dim)``, the last one's alone but for
+            SRL, and, if needed, the last one's weights. Where nothing reads the code stream of
+            SAL's last layer, it has the word stream alone.
         """
         packed = packing(keep, self.training)
         x = pack(streams, packed)
@@ -120,8 +125,12 @@ class StreamStack(nn.Module):
         for i, layer in enumerate(self.layers):
             cache = None if caches is None else caches[i]
             last = i + 1 == len(self.layers)
-            x, weights = layer(x, mask, memory, memory_mask, cache, need_weights and last, packed)
-            layers.append(unpack(x, packed))
+            x, weights = layer(
+                *(x, mask, memory, memory_mask, cache),
+                *(need_weights and last, packed, last and self.words_only),
+            )
+            if last or self.attention == "srl":
+                layers.append(unpack(x, packed))
         return layers, weights
 
     def predict_codes(
@@ -159,8 +168,9 @@ class StreamStack(nn.Module):
                 memory, memory_mask = memory[drawn], memory_mask[drawn]
         packed = packing(keep, self.training)
         vectors = self.quantizer.vectors()
-        side.prior = self.predictor(x, mask, where, vectors, memory, memory_mask, packed)
-        side.predicted = posterior[where]
+        places = where.nonzero(as_tuple=True)
+        side.prior = self.predictor(x, mask, places, vectors, memory, memory_mask, packed)
+        side.predicted = posterior[places]
 
     @torch.no_grad()
     def type_codes(self) -> Tensor:

@@ -305,7 +305,7 @@ class SQTransformerModel(FairseqEncoderDecoderModel):
             self.decoder.meanings.assign(*exchanged)
 
     def update_codebooks(self, outputs: StructuralOutputs, count: bool = True) -> None:
-        """Move the codebooks by EMA; called once per training step on every worker.
+        """Move the codebooks by EMA; called once per mini-batch of training on every worker.
 
         Args:
             outputs: what :meth:`forward` returned for the step.

@@ -18,6 +18,7 @@ class CompositionLayer:
     comp: Tensor  # (B, T, D): compositional, a weighted sum of codes
     mix: Tensor  # (B, T, D): both, enhanced; the next layer's input
     attention: Tensor  # (B, T, K): the weights of the codes, not negative, many of them 0
+    scores: Tensor  # (B, T, K): how well the codes fit, what the weights come from
 
 
 @dataclass
@@ -66,6 +67,6 @@ class CATLayer(TransformerEncoderLayerBase):
             ``h_mix`` as ``(T, B, D)``, the next layer's input, and all representations.
         """
         cont = super().forward(x, encoder_padding_mask, attn_mask).transpose(0, 1).contiguous()
-        comp, attention = self.composition(cont)
+        comp, attention, scores = self.composition(cont)
         mix = self.enhancement(comp, cont, encoder_padding_mask)
-        return mix.transpose(0, 1), CompositionLayer(cont, comp, mix, attention)
+        return mix.transpose(0, 1), CompositionLayer(cont, comp, mix, attention, scores)

@@ -22,7 +22,8 @@ def class_means(x: Tensor, classes: Tensor, dim: int) -> Tensor:
         classes: one member of each type's class, ``(types,)``.
     """
     sums = torch.zeros_like(x).index_add(dim, classes, x)
-    counts = classes.bincount(minlength=len(classes)).clamp(min=1).type_as(x)
+    counts = torch.zeros_like(classes).index_add(0, classes, torch.ones_like(classes))  # no wait
+    counts = counts.clamp(min=1).type_as(x)
     shape = [1] * x.dim()
     shape[dim] = -1
     return (sums / counts.view(shape)).index_select(dim, classes)

@@ -1,5 +1,7 @@
 """The prior p(z | context): a Transformer that predicts a token's code from its context."""
 
+from typing import Any
+
 import torch
 import torch.nn as nn
 import torch.nn.functional as F
@@ -35,7 +37,7 @@ class CodePredictor(nn.Module):
         cross: bool = False,
     ):
         super().__init__()
-        self.layers = nn.ModuleList(
+        self.layers: Any = nn.ModuleList(
             StreamLayer(dim, ffn_dim, ffn_dim, heads, dropout, cross="own" if cross else "none")
             for _ in range(layers)
         )
@@ -45,7 +47,7 @@ class CodePredictor(nn.Module):
         self,
         x: Tensor,
         mask: Tensor,
-        where: Tensor,
+        where: Tensor | tuple[Tensor, ...],
         vectors: Tensor,
         memory: Tensor | None = None,
         memory_mask: Tensor | None = None,
@@ -56,7 +58,7 @@ class CodePredictor(nn.Module):
         Args:
             x: the context's vectors ``(batch, len, dim)``.
             mask: added to the self-attention's scores, ``(batch, 1, 1 or len, len)``.
-            where: the positions to predict from, ``(batch, len)``, bool.
+            where: the positions to predict from, ``(batch, len)``, bool, or their rows and columns.
             vectors: the output layer, ``(codes, dim)``.
             memory: the encoder's output ``(batch, src_len, dim)``.
             memory_mask: ``(batch, 1, 1, src_len)``, added to the cross-attention's scores.
@@ -67,16 +69,19 @@ class CodePredictor(nn.Module):
         """
         streams = pack(x.unsqueeze(0), packed)
         source = None if memory is None else memory.unsqueeze(0)
-        for layer in self.layers:
+        for layer in self.layers[:-1]:
             streams, _ = layer(streams, mask, source, memory_mask, packed=packed)
-        streams = unpack(streams, packed)
+        last = self.layers[-1]
+        streams, _ = last.attend(streams, mask, source, memory_mask, packed=packed)
+        found = last.ffn(unpack(streams, packed)[0][where])  # of the last layer no others are read
         with torch.autocast(x.device.type, enabled=False):
-            return F.linear(streams[0][where].float(), vectors, self.bias.float())
+            return F.linear(found.float(), vectors, self.bias.float())
 
 
 def draw_positions(candidates: Tensor, anew: bool = True) -> Tensor:
     """One position per row, uniform over the row's candidates; none where there are none. Unless
-    they are drawn anew, the same batch always has the same ones."""
+    they are drawn anew, the same batch always has the same ones. ``(rows, positions)``, bool, to
+    the same shape."""
     device = candidates.device
     generator = None if anew else torch.Generator(device).manual_seed(0)
     draws = torch.rand(candidates.shape, device=device, generator=generator) + 1.0

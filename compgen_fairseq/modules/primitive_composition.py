@@ -50,17 +50,18 @@ class PrimitiveComposition(nn.Module):
         variance = num_codes * (1 + num_codes / (2 * embed_dim))
         self.codebook = nn.Parameter(torch.empty(num_codes, embed_dim).normal_(std=variance**-0.5))
 
-    def forward(self, h_cont: Tensor) -> tuple[Tensor, Tensor]:
+    def forward(self, h_cont: Tensor) -> tuple[Tensor, Tensor, Tensor]:
         """Decompose states and compose them again from codes.
 
         Args:
             h_cont: ``(..., D)``.
 
         Returns:
-            ``h_comp (..., D)`` and the weights ``O (..., K)``.
+            ``h_comp (..., D)``, the weights ``O (..., K)`` and the scores that they come from.
         """
-        attention = self.weights(self.scores(h_cont))
-        return attention @ self.value_proj(self.codebook), attention
+        scores = self.scores(h_cont)
+        attention = self.weights(scores)
+        return attention @ self.value_proj(self.codebook), attention, scores
 
     def weights(self, scores: Tensor) -> Tensor:
         """``O`` of the scores, ``(..., K)``."""

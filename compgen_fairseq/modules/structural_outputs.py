@@ -22,7 +22,7 @@ class SideOutputs:
     codebook: Tensor  # (K, D)
     next_codes: Tensor  # (B, T) long: code of the token that follows each position
     next_keep: Tensor  # (B, T) bool: positions that have a next token
-    layers: list[Tensor]  # each (streams, B, T, D): every layer's output
+    layers: list[Tensor]  # each (streams, B, T, D): every layer's output with SRL, else the last's
     prior: Tensor | None = None  # (N, K (+ 1)): logits of p(z|context)
     predicted: Tensor | None = None  # (N, K): logits of q(z|x) of the tokens that p predicts
     marginal: Tensor | None = None  # (B, T) bool: whose q(z|x) are averaged for H(Z); None: all

@@ -93,6 +93,7 @@ class SystematicAttention(nn.Module):
         mask: Tensor | None,
         cache: Cache | None = None,
         packed: Packing | None = None,
+        values: Tensor | None = None,
     ) -> tuple[Tensor, Tensor | None]:
         """Self-attention of each stream.
 
@@ -102,16 +103,21 @@ class SystematicAttention(nn.Module):
             cache: the keys and values of the positions before ``x`` (incremental decoding);
                 extended in place.
             packed: with it ``x``, and what is returned, is ``(streams, 1, words, dim)``.
+            values: the streams whose values are averaged, shape as of ``x``; all of ``x`` by
+                default, fewer only with shared weights.
 
         Returns:
-            ``(streams, batch, len, dim)`` and the weights, or None where they were not needed.
+            as many streams as ``values`` has, ``(streams, batch, len, dim)``, and the weights
+            ``(streams * batch, heads, len, key_len)``, shared ones ``(batch, ...)``, or None where
+            they were not needed.
         """
-        streams = x.size(0)
+        values = x if values is None else values
+        streams = values.size(0)
         if mask is not None and mask.size(0) > 1 and not self.shared_weights and streams > 1:
             mask = mask.repeat(streams, 1, 1, 1)
         sources = x[:1] if self.shared_weights else x
         query, key = map(self._heads, unpack(self.qk_proj(sources), packed).chunk(2, dim=-1))
-        value = self._heads(unpack(self.v_proj(x), packed))
+        value = self._heads(unpack(self.v_proj(values), packed))
         if cache is not None:
             if "key" in cache:
                 key = torch.cat([cache["key"], key], dim=2)

@@ -1,5 +1,7 @@
 """Post-norm Transformer layers over one or two streams, with a highway gate on the FFN."""
 
+from typing import Any
+
 import torch
 import torch.nn as nn
 import torch.nn.functional as F
@@ -94,7 +96,12 @@ class StreamLayer(nn.Module):
             self.cross_attn_norm = nn.LayerNorm(dim)
         self.ffn = FeedForward(dim, ffn_dim, gate_dim, dropout, activation_dropout)
 
-    def forward(
+    def forward(self, *args: Any, **kwargs: Any) -> tuple[Tensor, Tensor | None]:
+        """Run the layer; arguments and results as of :meth:`attend`, which leaves out the FFN."""
+        x, weights = self.attend(*args, **kwargs)
+        return self.ffn(x), weights
+
+    def attend(
         self,
         x: Tensor,
         self_mask: Tensor | None,
@@ -103,8 +110,9 @@ class StreamLayer(nn.Module):
         cache: Cache | None = None,
         need_weights: bool = False,
         packed: Packing | None = None,
+        words_only: bool = False,
     ) -> tuple[Tensor, Tensor | None]:
-        """Run the layer.
+        """The attention sublayers.
 
         Args:
             x: streams ``(streams, batch, len, dim)``.
@@ -114,18 +122,23 @@ class StreamLayer(nn.Module):
             cache: this layer's keys and values so far (incremental decoding).
             need_weights: return the word stream's cross-attention weights.
             packed: with it ``x``, and what is returned, is ``(streams, 1, words, dim)``.
+            words_only: return the word stream alone; of SAL's code stream only what the word
+                stream needs of it is computed.
 
         Returns:
             ``(streams, batch, len, dim)`` and the weights ``(batch, heads, len, src_len)`` or None.
         """
-        attended, _ = self.self_attn.self_attention(x, self_mask, cache, packed)
-        x = self.self_attn_norm(x + apply_dropout(attended, self.dropout, self.training))
+        kept = x[-1:] if words_only and self.cross != "shared" else x
+        attended, _ = self.self_attn.self_attention(x, self_mask, cache, packed, kept)
+        x = self.self_attn_norm(kept + apply_dropout(attended, self.dropout, self.training))
         weights = None
         if self.cross != "none":
             assert memory is not None
-            query, memory = (x[:1], memory[-1:]) if self.cross == "shared" else (x, memory)
+            shared = self.cross == "shared"
+            query, memory = (x[:1], memory[-1:]) if shared else (x, memory[-len(x) :])
             attended, weights = self.cross_attn.cross_attention(
                 query, memory, memory_mask, cache, need_weights, packed
             )
-            x = self.cross_attn_norm(x + apply_dropout(attended, self.dropout, self.training))
-        return self.ffn(x), weights
+            kept = x[-1:] if words_only else x
+            x = self.cross_attn_norm(kept + apply_dropout(attended, self.dropout, self.training))
+        return x, weights

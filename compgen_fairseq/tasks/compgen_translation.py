@@ -152,10 +152,8 @@ class CompgenTranslationTask(prototype_hook.PrototypeStages, TranslationTask):
             ValueError: ``--eval-cter`` without compounds, or ``--num-batch-buckets`` with classes
                 or prototypes.
         """
-        reads_words = isinstance(model, HasPrototypes) or (
-            isinstance(model, TakesClasses) and model.missing_classes() is not None
-        )
-        if self.cfg.num_batch_buckets and reads_words:
+        missing = model.missing_classes() if isinstance(model, TakesClasses) else None
+        if self.cfg.num_batch_buckets and (missing or isinstance(model, HasPrototypes)):
             raise ValueError(
                 "--num-batch-buckets pads the sentences that prototypes and classes of words are "
                 "made of: leave it out"
@@ -170,7 +168,7 @@ class CompgenTranslationTask(prototype_hook.PrototypeStages, TranslationTask):
                 f"--eval-cter: no validation set has its compounds in {self._cter_file('')}: leave "
                 "it out, or put the compound of each sentence into a file SUBSET.compound there"
             )
-        if isinstance(model, TakesClasses) and (missing := model.missing_classes()) is not None:
+        if missing is not None:
             kind, codes = missing
             dictionaries = (self.src_dict, self.tgt_dict)
             dataset = self.dataset(self.cfg.train_subset)

@@ -21,7 +21,7 @@ def layer(**changed: torch.Tensor) -> CompositionLayer:
         ),
     }
     values = {**values, **changed}
-    return CompositionLayer(mix=values["cont"], **values)
+    return CompositionLayer(mix=values["cont"], scores=values["attention"], **values)
 
 
 def test_reconstruction_by_hand():
@@ -134,7 +134,7 @@ def test_nuance_task_by_hand():
 def test_half_precision_is_summed_in_float32():
     keep = torch.ones(1, 300, dtype=torch.bool)
     words = torch.full((1, 300, 2), 200.0, dtype=torch.float16)
-    made = CompositionLayer(words, torch.zeros_like(words), words, words)
+    made = CompositionLayer(words, torch.zeros_like(words), words, words, words)
     assert terms.reconstruction(made, keep, 0.0)[0].item() == 300 * 200**2
     assert terms.sparsity(CompositionOutputs([made], keep))[0].item() == 300 * 200
     everyone = torch.zeros(1, 300, 1, dtype=torch.long)

@@ -152,6 +152,8 @@ class Step:
         source, target = map(dictionary, words)
         task = SimpleNamespace(source_dictionary=source, target_dictionary=target)
         self.model = SQTransformerModel.build_model(cfg, task).train()
+        for stack in (self.model.encoder.stack, self.model.decoder.stack):
+            stack.words_only = False  # the authors compute what nothing reads, and compare it here
         missing, unexpected = self.model.load_state_dict(ported(weights), strict=False)
         own = ("ema_offset", "type_codes", "decoder.output.weight")  # tied to the embeddings
         assert not unexpected and all(name.endswith(own) for name in missing)

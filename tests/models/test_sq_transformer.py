@@ -47,7 +47,7 @@ def attention_of(model, monkeypatch, *sentences) -> list[tuple]:
     return found
 
 
-@pytest.mark.parametrize("variant", ["sal", "plain"])
+@pytest.mark.parametrize("variant", ["sal-paper", "plain"])
 def test_sentences_of_the_same_codes_are_encoded_with_the_same_attention(variant, monkeypatch):
     model = build(variant, quantizer="vq")
     stack = model.encoder.stack
@@ -59,11 +59,28 @@ def test_sentences_of_the_same_codes_are_encoded_with_the_same_attention(variant
         model, monkeypatch, [5, 6, 7, 9, 10], [10, 11, 12, 14, 15], [6, 6, 7, 9, 10]
     )
     same = [torch.equal(a, b) for a, b in zip(one, two, strict=True)]
-    assert same == [variant == "sal"] * 2
+    assert same == [variant == "sal-paper"] * 2
     assert not any(torch.equal(a, b) for a, b in zip(one, different, strict=True))
     assert not torch.equal(memory[-1], other[-1])  # the words still differ
-    if variant == "sal":
+    if variant == "sal-paper":  # whose decoder reads the encoder's codes
         assert torch.equal(memory[0], other[0])
+
+
+@pytest.mark.parametrize("variant", ["sal", "sal-paper"])
+def test_what_sal_leaves_out_of_its_last_layers_is_read_by_nothing(variant):
+    model, inputs = build(variant), batch(LENGTHS)["net_input"]
+    logits, extra = model(**inputs, structural=True)
+    stacks = (model.encoder.stack, model.decoder.stack)
+    assert [stack.words_only for stack in stacks] == [variant == "sal", True]
+    for stack in stacks:
+        stack.words_only = False
+    whole, more = model(**inputs, structural=True)
+    torch.testing.assert_close(logits, whole)
+    for ours, theirs in zip(
+        vars(extra["structural"]).values(), vars(more["structural"]).values(), strict=True
+    ):
+        torch.testing.assert_close(ours.layers[-1][-1], theirs.layers[-1][-1])
+        torch.testing.assert_close(ours.prior, theirs.prior)
 
 
 def test_srl_at_inference_is_the_plain_model(monkeypatch):
@@ -323,15 +340,15 @@ def test_the_decoders_codes_have_draws_of_dropout_of_their_own():
     assert not torch.equal(drawn[0], drawn[1]) and not torch.equal(drawn[1], drawn[2])
 
 
-@pytest.mark.parametrize("variant", ["sal", "srl"])
+@pytest.mark.parametrize("variant", ["sal-paper", "srl"])
 def test_the_code_stream_trains_the_embeddings_or_the_codes(variant):
     model = build(variant)
     model.encoder(batch(LENGTHS)["net_input"]["src_tokens"], structural=True)["memory"][
         0
     ].square().mean().backward()
     stack = model.encoder.stack
-    trained = stack.embedding if variant == "sal" else stack.quantizer
-    other = stack.quantizer if variant == "sal" else stack.embedding
+    trained = stack.quantizer if variant == "srl" else stack.embedding
+    other = stack.embedding if variant == "srl" else stack.quantizer
     assert trained.weight.grad.abs().sum() > 0
     assert other.weight.grad is None or other.weight.grad.eq(0).all()
 

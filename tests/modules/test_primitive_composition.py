@@ -22,7 +22,7 @@ def with_identities() -> PrimitiveComposition:
 def test_cosine_by_hand():
     # cosines of (1, -1): 1, -1, -1, 1 over sqrt 2. ReLU leaves two equal ones of four: a mean
     # square of 1 makes them sqrt 2. Codes 0 and 3, doubled: (6, 0) + (0, -4).
-    comp, attention = with_identities()(torch.tensor([[1.0, -1.0], [0.0, 2.0]]))
+    comp, attention, _ = with_identities()(torch.tensor([[1.0, -1.0], [0.0, 2.0]]))
     root = 2**0.5
     expected = torch.tensor([[root, 0.0, 0.0, root], [0.0, 2.0, 0.0, 0.0]])
     torch.testing.assert_close(attention, expected, rtol=1e-4, atol=0)
@@ -36,7 +36,7 @@ def test_equation_2_as_it_is_written():
     query, keys = made.query_proj(h), made.key_proj(made.codebook)
     rectified = F.cosine_similarity(query.unsqueeze(-2), keys, dim=-1).relu()
     attention = rectified / rectified.square().mean(-1, keepdim=True).sqrt()
-    comp, found = made(h)
+    comp, found, _ = made(h)
     torch.testing.assert_close(found, attention, rtol=1e-3, atol=1e-5)
     torch.testing.assert_close(
         comp, attention @ made.value_proj(made.codebook), rtol=1e-3, atol=1e-4
@@ -48,7 +48,7 @@ def test_a_detached_query_leaves_the_state_alone_and_still_learns():
     torch.manual_seed(1)
     made = PrimitiveComposition(8, 20, detach_query=True)
     h = torch.randn(5, 8, requires_grad=True)
-    comp, attention = made(h)
+    comp, attention, _ = made(h)
     (comp.square().sum() + attention.sum() + made.scores(h).square().sum()).backward()
     assert h.grad is None
     assert all(p.grad.abs().sum() > 0 for p in made.parameters())
@@ -59,7 +59,7 @@ def test_a_state_that_no_code_fits_is_composed_of_nothing():
     with torch.no_grad():
         made.codebook[2:] = 0.0
     h = torch.tensor([-1.0, -1.0], requires_grad=True)
-    comp, attention = made(h)
+    comp, attention, _ = made(h)
     assert attention.eq(0).all() and comp.eq(0).all()
     comp.sum().backward()
     assert h.grad.isfinite().all()
@@ -87,7 +87,7 @@ def test_half_precision_does_not_overflow(dtype):
 def test_at_first_states_are_as_large_as_before_and_every_parameter_learns(num_codes):
     torch.manual_seed(1)
     made = PrimitiveComposition(64, num_codes)
-    comp, _ = made(torch.randn(50, 64))
+    comp, _, _ = made(torch.randn(50, 64))
     assert 0.8 < comp.std() < 1.25
     comp.square().sum().backward()
     assert all(parameter.grad.ne(0).any() for parameter in made.parameters())

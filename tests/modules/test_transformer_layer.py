@@ -84,6 +84,16 @@ def test_cross_attention(cross, shared_weights):
     assert weights.shape == (2, HEADS, 5, 4)
 
 
+@pytest.mark.parametrize("cross", ["none", "own", "shared"])
+def test_the_word_stream_alone_is_the_same(cross):
+    made = layer(cross=cross, shared_weights=True)
+    x, memory = torch.randn(2, 2, 5, DIM), torch.randn(2, 2, 4, DIM)
+    both, weights = made.attend(x, None, memory, need_weights=True)
+    words, again = made.attend(x, None, memory, need_weights=True, words_only=True)
+    torch.testing.assert_close(words, both[1:])
+    torch.testing.assert_close(again, weights)
+
+
 def test_dropout_on_what_sublayers_add_and_only_in_training():
     made = layer(dropout=0.5, attention_dropout=0.1, activation_dropout=0.1, cross="own")
     x, memory, seen = torch.randn(1, 9, 5, DIM), torch.randn(1, 9, 4, DIM), []
