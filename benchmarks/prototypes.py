@@ -80,7 +80,7 @@ class Part:
 def group_states(model: Any, part: Part, settings: Settings) -> list[np.ndarray]:
     """The states of each type that the extraction clusters, float32."""
     indices = np.arange(len(part))
-    keys, counts = survey(part, indices, settings.seed)
+    keys, counts = survey(part, indices, kmeans.SEED)
     often = eligible(model.encoder.dictionary, counts["source"], settings.min_count)
     sample = choose(part, indices, keys, "source", often, settings.per_type, 2**40)
     states = source_states(model, part, sample, settings.max_tokens, settings.layer).numpy()

@@ -152,8 +152,6 @@ def versions() -> dict[str, str]:
     """Of Python and of what training rests on."""
     found = {"python": platform.python_version()}
     for package in PACKAGES:
-        try:
+        with contextlib.suppress(metadata.PackageNotFoundError):
             found[package] = metadata.version(package)
-        except metadata.PackageNotFoundError:
-            continue
     return found

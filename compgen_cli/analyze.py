@@ -38,12 +38,13 @@ def parse(argv: list[str]) -> argparse.Namespace:
 
 def main(argv: list[str] | None = None) -> int:
     """Run one kind and print the files it wrote; errors end in one sentence."""
-    args = parse(sys.argv[1:] if argv is None else argv)
-    logging.basicConfig(level=logging.INFO, format="%(message)s", stream=sys.stderr)
-    logging.getLogger("fairseq").setLevel(logging.WARNING)
+    given = sys.argv[1:] if argv is None else argv
 
-    @command(f"compgen-analyze {args.kind}")
+    @command(" ".join(["compgen-analyze", *given[:1]]))
     def analyze(argv: list[str] | None = None) -> int:
+        args = parse(given)
+        logging.basicConfig(level=logging.INFO, format="%(message)s", stream=sys.stderr)
+        logging.getLogger("fairseq").setLevel(logging.WARNING)
         if args.out and Path(args.out).exists() and not Path(args.out).is_dir():
             raise ValueError(f"{args.out} is not a folder: choose another --out")
         print(*args.run(args), sep="\n")

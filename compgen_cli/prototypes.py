@@ -9,6 +9,7 @@ from pathlib import Path
 from compgen.errors import command
 from compgen.output import replacing
 from compgen.ranges import ABOVE_0, AT_LEAST_0, AT_LEAST_1
+from compgen.text import naming
 from compgen_cli.parser import Parser
 
 logger = logging.getLogger("compgen-prototypes")
@@ -60,8 +61,8 @@ def extract(args: argparse.Namespace) -> None:
         )
     state["model"] = {name: value.cpu() for name, value in model.state_dict().items()}
     state["cfg"] = OmegaConf.to_container(state["cfg"], resolve=True, enum_to_str=True)
-    with replacing(output) as partial:
-        torch.save(state, partial)
+    with naming(output), replacing(output) as partial, partial.open("wb") as file:
+        torch.save(state, file)
     print(f"{output}: the model of {args.checkpoint} with its prototypes")
 
 

@@ -41,7 +41,10 @@ def main(argv: list[str] | None = None) -> int:
 
 
 def _write(args: argparse.Namespace) -> None:
-    found = result(args.run, frozenset(filter(None, args.allow_differences.split(","))))
+    try:
+        found = result(args.run, frozenset(filter(None, args.allow_differences.split(","))))
+    except LookupError as error:
+        raise ValueError(f"{args.run}: its RUN.json has no {error}") from None
     write_files((args.file, json.dumps(found, indent=1, ensure_ascii=False) + "\n"))
 
 

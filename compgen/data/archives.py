@@ -99,7 +99,10 @@ def _members(archive: Path, names: Sequence[str]) -> dict[str, bytes]:
                     if (name := member.name.removeprefix("./")) in names
                     and (content := tar.extractfile(member))
                 }
-    except (tarfile.TarError, zipfile.BadZipFile, EOFError, zlib.error, OSError) as error:
+    except (
+        *(tarfile.TarError, zipfile.BadZipFile, zlib.error),
+        *(EOFError, OSError, KeyError, RuntimeError),
+    ) as error:
         reason = str(error).rstrip(".")
         raise ValueError(f"{archive} is cut short or damaged ({reason}); get it again.") from None
     for name in names:

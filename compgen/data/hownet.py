@@ -74,7 +74,7 @@ def read_senses(path: Path) -> Annotations:
             for sense in senses
             for name in SEMEME.findall(sense["Def"].partition("RMK=")[0])
         ]
-    except (ValueError, LookupError, TypeError, AttributeError):
+    except (ValueError, LookupError, TypeError, AttributeError, RecursionError):
         found = []
     if not found:
         raise ValueError(

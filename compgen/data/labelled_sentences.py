@@ -148,14 +148,12 @@ def finish_sets(
     Raises:
         ValueError: a subset is empty, a label is no class, or the dictionary is no such file.
     """
-    keys = ["input0"]
     for subset, examples in subsets.items():
         if not examples:
             raise ValueError(f"the publisher's files leave no sentence for {subset}.")
         sides = {"input0": [e.first for e in examples]}
         if examples[0].second is not None:
             sides["input1"] = [e.second or "" for e in examples]
-        keys = list(sides)
         for key, sentences in sides.items():
             write_lines(work.raw / f"{subset}.{key}", map(subwords, sentences))
         labels = [e.label for e in examples]
@@ -164,7 +162,7 @@ def finish_sets(
         write_lines(work.raw / f"{subset}.label", labels)
         if classes is None:
             write_lines(work.data / "label" / f"{subset}.label", labels)
-    for key in keys:
+    for key in sides:
         _binarise_side(work, key, subwords.dictionary, subsets)
     if classes is not None:
         names = work.data / "label" / DICTIONARY

@@ -286,5 +286,5 @@ def _cells(line: str, languages: tuple[str, str]) -> list[str]:
         cells = [" ".join(texts[name].split()) for name in languages]
         "".join(cells).encode()  # half a surrogate pair is no text
         return cells
-    except (ValueError, LookupError, TypeError, AttributeError):
+    except (ValueError, LookupError, TypeError, AttributeError, RecursionError):
         return []

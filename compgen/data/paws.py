@@ -57,7 +57,7 @@ def read(name: str, lines: Sequence[str]) -> list[Example]:
     for number, (first, second, label) in enumerate(table(name, lines, COLUMNS), start=2):
         try:
             examples.append(Example(_decode(first), _decode(second), label))
-        except (ValueError, SyntaxError):
+        except (ValueError, SyntaxError, AttributeError):
             raise ValueError(f"{name}, line {number} has a broken b'...' literal.") from None
     return examples
 

@@ -44,7 +44,7 @@ class Parser(argparse.ArgumentParser):
         script: the script as a user calls it, ``prepare/cogs.sh``.
         description: what the script makes, plain text with its own line breaks; what holds for all
             of them is added.
-        folder: help of ``--from``; without it the script has no ``--from``.
+        folder: help of ``--from``.
         checksums: help of ``--checksums``; without it the script has no ``--checksums``.
         positional: arguments before DEST, each with its choices.
     """
@@ -54,7 +54,7 @@ class Parser(argparse.ArgumentParser):
         script: str,
         description: str,
         *,
-        folder: str | None = None,
+        folder: str,
         checksums: str | None = None,
         positional: Mapping[str, Sequence[str]] | None = None,
     ) -> None:
@@ -69,8 +69,7 @@ class Parser(argparse.ArgumentParser):
             text = ", ".join(choices)
             self.add_argument(name, metavar=name.upper(), choices=choices, help=text)
         self.add_argument("dest", metavar="DEST", type=Path, help="the fairseq data folder to make")
-        if folder is not None:
-            self.add_argument("--from", dest="folder", metavar="FOLDER", type=Path, help=folder)
+        self.add_argument("--from", dest="folder", metavar="FOLDER", type=Path, help=folder)
         if checksums is not None:
             self.add_argument("--checksums", metavar="FILE", type=Path, help=checksums)
 
@@ -114,7 +113,7 @@ class Preparation:
         self.settings: dict[str, Any] = json.loads(json.dumps(dict(settings)))
         self.positional, self.packages = positional, packages
         self._place = dest.resolve()
-        self.folder = self._place.with_name(f".{self._place.name}.preparing")
+        self.folder = self._place.parent / f".{self._place.name}.preparing"
         # a process that outlived a killed run must not write into the next run's files
         self.data = self.folder / f"data-{os.getpid()}"
         self.raw = self.data / "raw"
@@ -137,7 +136,7 @@ class Preparation:
             record = json.loads((self._place / RECORD).read_text(encoding="utf-8"))
             present, files = record["settings"], dict(record["sha256"])
             script = record["command"].split()[0]
-        except (OSError, ValueError, LookupError, TypeError, AttributeError):
+        except (OSError, ValueError, LookupError, TypeError, AttributeError, RecursionError):
             script, files = None, {}
         if script != self.script or not files:
             raise ValueError(

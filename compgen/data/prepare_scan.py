@@ -41,6 +41,8 @@ def main(argv: Sequence[str] | None = None) -> None:
     args = parser.parse_args(argv)
     if args.valid == "last20" and args.seed != 1:
         parser.error("--seed chooses random pairs: leave it out with --valid last20")
+    if args.folder and args.split in scan.RULES and args.valid != "last20":
+        parser.error(f"{args.split} is generated: leave out --from, or say --valid last20")
     if args.augment is None and args.atomic_copies is not None:
         parser.error("--atomic-copies goes with --augment")
     if args.augment is not None:

@@ -141,8 +141,7 @@ def report(runs: Sequence[Run], may_differ: frozenset[str] = frozenset()) -> Rep
     rows = list(map(_row, groups.values()))
     _check_settings(rows, may_differ)
     _check_facts(runs, may_differ)
-    pairs = list(combinations(rows, 2))
-    differing = {name for a, b in pairs for name in differences(a.settings, b.settings)}
+    differing = {n for a, b in combinations(rows, 2) for n in differences(a.settings, b.settings)}
     order = dict.fromkeys(name for row in rows for name in row.settings)
     return Report(tuple(_tell_apart(rows)), tuple(name for name in order if name in differing))
 

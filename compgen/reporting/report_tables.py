@@ -125,7 +125,7 @@ def data_table(report: Report) -> Table:
         for run in row.runs:
             record = run.prepared
             cells = [
-                Cell(str(record.get("command", "not recorded"))),
+                Cell(str(record.get("command") or "not recorded")),
                 *(Cell(_pairs(record.get(name))) for name in ("pairs", "vocabulary", "versions")),
                 Cell(str(run.settings.get("data"))),
             ]

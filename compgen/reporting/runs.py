@@ -346,7 +346,7 @@ def fingerprint(content: Any) -> str:
 
 def _scores(path: Path) -> dict[ScoreName, Score]:
     """The numbers in ``test.best.json``, ``cter.last.json`` and the like."""
-    scores = {}
+    scores: dict[ScoreName, Score] = {}
     for checkpoint in CHECKPOINTS:
         weights = path / f"checkpoint_{checkpoint}.pt"
         for file in sorted(path.glob(f"*.{checkpoint}.json")):
@@ -369,6 +369,9 @@ def _scores(path: Path) -> dict[ScoreName, Score]:
                 options = found.get("options")
                 options = options if isinstance(options, dict) else {}
                 score = ScoreName(name + about, checkpoint)
+                if score in scores:
+                    both = f"{scores[score].file} and {file}"
+                    raise ValueError(f"{both} both have {score.name}: remove one of them")
                 scores[score] = Score(value, str(found.get("signature")), file, options)
     if not scores:
         raise ValueError(f"{path}: it has no scores; evaluate.sh writes them")

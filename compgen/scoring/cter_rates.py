@@ -24,7 +24,8 @@ class CTER:
         wrong: how many of the lines are wrong.
         n: how many lines there are.
         wrong_compounds: how many of their compounds are wrong in at least one of these lines.
-        compounds: how many compounds they have: groups of five consecutive lines of the test set.
+        compounds: how many compounds they have: groups of lines by ``group_of``, CoGnition's of
+            five.
     """
 
     wrong: int

@@ -37,9 +37,11 @@ class OwnRules(Rules):
                     self._add([cell.strip() for cell in line.split("\t")])
                 except ValueError as error:
                     self.bad.append((number, str(error)))
-        for kind in (kind for pair in self.order for kind in pair):
-            if kind not in self.types.values() and not self.bad:
-                self.bad.append((len(lines), f"no atom is of the type {kind} of an order"))
+        for number, line in () if self.bad else enumerate(lines, 1):
+            name, *kinds = map(str.strip, line.split("\t"))
+            for kind in kinds if name == "order" else ():
+                if kind not in self.types.values():
+                    self.bad.append((number, f"no atom is of the type {kind} of this order"))
         order = {f"order {one} {other}": () for one, other in self.order}
         atoms = {f"{self.types[atom]} {atom}": words for atom, words in self.listed.items()}
         super().__init__({**atoms, **order, f"words {self.by_words}": ()})

@@ -118,7 +118,7 @@ class StrictRules(Rules):
             for atom, listed in lexicon.items()
         }
         self._words = {
-            atom: (frozenset(own), _pattern(own)) for atom, own in self.translations.items() if own
+            atom: (frozenset(own), _pattern(own)) for atom, own in self.translations.items()
         }
 
     def judge(self, line: Line) -> tuple[str, ...]:
@@ -136,7 +136,7 @@ class StrictRules(Rules):
             for noun in (self._places(line, "N", clause) if "N" in tested else ())
         ]
         misplaced = [self._misplaced(line, tested, clause, noun) for clause, noun in nouns]
-        again = words(line.source).count(line.atoms["N"]) > 1  # the context needs one, too
+        again = words(line.source).count(line.atoms.get("N", "")) > 1  # the context needs one, too
         shared = len(nouns) == 1 and again
         if [] in misplaced and not shared:
             return ()

@@ -49,7 +49,7 @@ class Generation:
         """
         if file:
             found = single_spaced(read_lines(file, len(self.sources)))
-            if alike and self.targets and in_subwords(found) != in_subwords(self.targets):
+            if alike and in_subwords(found) != in_subwords(self.targets or self.hypotheses):
                 raise ValueError(
                     f"one of {file} and {self.path} is in subwords, the other is not: decode "
                     "with --remove-bpe or without it"

@@ -164,7 +164,7 @@ def measure(loaded: Loaded, data: Any, pairs: Sequence[Pair]) -> dict[str, Agree
 
 def _pairs(args: argparse.Namespace, loaded: Loaded, data: Any) -> list[Pair]:
     """The pairs that the flags ask for."""
-    if args.pairs_from:
+    if args.pairs_from is not None:
         pairs = read_pairs(args.pairs_from, _text(loaded, data))
         if not pairs:
             raise ValueError(f"{args.pairs_from}: it has no pairs")

@@ -45,7 +45,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> list[Path]:
-    """Write ``embeddings_SIDE`` as PNG, PDF, CSV and JSON."""
+    """Write ``embeddings_SIDE`` as PNG, PDF, CSV and JSON.
+
+    Raises:
+        ValueError: if a word is not there, there are fewer than 4 vectors, or the model has no such
+            embeddings.
+    """
     loaded = checkpoint.load(args.checkpoint, args.data, args.cpu)
     dictionary = loaded.dictionary(args.side)
     types = choose(dictionary, args.side, args.words, args.top)

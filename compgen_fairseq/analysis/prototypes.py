@@ -70,14 +70,19 @@ def context(text: str) -> Context:
         raise argparse.ArgumentTypeError(f"{text!r} is not of the form REGEX=TAG")
     try:
         return Context(re.compile(pattern), tag)
-    except re.error as error:
+    except (re.error, OverflowError, RecursionError) as error:
         raise argparse.ArgumentTypeError(
             f"{pattern!r} is not a regular expression: {error}"
         ) from None
 
 
 def run(args: argparse.Namespace) -> list[Path]:
-    """Write ``prototypes_WORD`` as PNG, PDF, CSV and JSON."""
+    """Write ``prototypes_WORD`` as PNG, PDF, CSV and JSON.
+
+    Raises:
+        ValueError: if a word is not there, there are fewer than 4 vectors, or the model has no such
+            states.
+    """
     from sklearn.metrics import pairwise_distances_argmin
 
     loaded = checkpoint.load(args.checkpoint, args.data, args.cpu)

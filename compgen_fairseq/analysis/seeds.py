@@ -68,7 +68,8 @@ def summaries_of(
             pairs = ((row.label, row.summary(score)) for row in found.rows)
             return score, {label: one for label, one in pairs if one is not None}
     names = ", ".join(dict.fromkeys(score.name for score in of_checkpoint)) or "none"
-    raise ValueError(f"--score {name}: the runs' scores are {names}; evaluate.sh makes them")
+    asked = f"--checkpoint {checkpoint}" if name is None else f"--score {name}"
+    raise ValueError(f"{asked}: the runs' scores are {names}; evaluate.sh makes them")
 
 
 def draw(summaries: Mapping[str, Summary], score: ScoreName) -> Any:

@@ -130,7 +130,12 @@ def correlations(
 
 
 def measure(args: argparse.Namespace) -> dict[str, Any]:
-    """What the command prints as JSON."""
+    """What the command prints as JSON.
+
+    Raises:
+        ValueError: the checkpoint is no ``cat`` model or lacks the representation, or the data are
+            missing, too few or too long.
+    """
     model = load(args.checkpoint, args.data)
     wanted = REPRESENTATIONS if args.representation == "all" else (args.representation,)
     if model.cfg.composition == "none":

@@ -14,7 +14,7 @@ from fairseq.distributed.utils import get_global_rank, get_global_world_size
 from torch import Tensor
 
 from compgen_fairseq.progress import progress
-from compgen_fairseq.prototypes.kmeans import gpu_of, gpu_resources, prototypes_of
+from compgen_fairseq.prototypes.kmeans import SEED, gpu_of, gpu_resources, prototypes_of
 from compgen_fairseq.prototypes.sample import Sample, choose, survey
 from compgen_fairseq.prototypes.states import Store, collect, make_batches, share
 from compgen_fairseq.prototypes.vocabulary import word_types
@@ -35,7 +35,6 @@ class Settings:
         memory: for all states, in GiB; the size is lowered if need be.
         max_tokens: tokens of a batch.
         layer: whose states, "last-but-one" or "last".
-        seed: of the choice of states and of k-means.
     """
 
     k: int = 3
@@ -44,7 +43,6 @@ class Settings:
     memory: float = 8.0
     max_tokens: int = 8192
     layer: str = "last-but-one"
-    seed: int = 1
 
     @property
     def per_type(self) -> int:
@@ -93,7 +91,7 @@ def extract(
         "source": model.encoder.embed_tokens.embedding_dim,
         "target": getattr(model.decoder, "embed_dim", 0),
     }
-    keys, counts = survey(dataset, indices, settings.seed)
+    keys, counts = survey(dataset, indices, SEED)
     samples = {}
     for side in sides:
         dictionary = (model.encoder if side == "source" else model.decoder).dictionary
@@ -167,7 +165,7 @@ def _cluster(
     turns = range(mine.start, mine.stop)
     for i in progress(turns, "prototypes: k-means", len(turns), " types"):
         states = block[spans[i] : spans[i + 1]]
-        centres = torch.from_numpy(prototypes_of(states, settings.k, settings.seed, gpu))
+        centres = torch.from_numpy(prototypes_of(states, settings.k, gpu=gpu))
         vectors[i, : len(centres)] = centres
         counts[i] = len(centres)
     share(vectors, cuts)
@@ -195,7 +193,7 @@ def collect_word(
         the occurrences, and their states, ``(n, dim)``.
     """
     indices = np.arange(len(dataset))
-    keys, counts = survey(dataset, indices, Settings.seed)
+    keys, counts = survey(dataset, indices, SEED)
     only = np.zeros(len(model.encoder.dictionary), dtype=np.int64)
     only[word] = counts["source"][word : word + 1].sum()
     sample = choose(dataset, indices, keys, "source", only, most, most)

@@ -47,7 +47,7 @@ def kmeans(
     parameters.niter = ITERATIONS
     parameters.nredo = STARTS
     parameters.init_method = faiss.ClusteringInitMethod_KMEANS_PLUS_PLUS
-    parameters.seed = seed
+    parameters.seed = seed % 2**31  # a C int
     parameters.min_points_per_centroid = 1
     parameters.max_points_per_centroid = len(states)  # they are a sample already
     clustering = faiss.Clustering(states.shape[1], k, parameters)
