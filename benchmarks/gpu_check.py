@@ -22,6 +22,7 @@ from typing import Any
 import torch
 
 ROOT = Path(__file__).resolve().parents[1]
+RECIPES = ("UPDATES", "LAUNCH", "BEAM")  # variables that would change what the recipes do
 
 
 def step(out: Path, name: str, command: list[Any], **environment: str) -> tuple[bool, float]:
@@ -32,7 +33,7 @@ def step(out: Path, name: str, command: list[Any], **environment: str) -> tuple[
         done = subprocess.run(
             [str(word) for word in command],
             cwd=ROOT,
-            env={**os.environ, **environment},
+            env={k: v for k, v in os.environ.items() if k not in RECIPES} | environment,
             stdout=file,
             stderr=subprocess.STDOUT,
         )

@@ -59,7 +59,7 @@ DEFAULT = "proto_transformer_cognition: --share-decoder-input-output-embed"
 
 
 class Part:
-    """The first pairs of a data set, evenly spread."""
+    """Pairs of a data set, evenly spread."""
 
     def __init__(self, dataset: Any, pairs: int):
         self.dataset = dataset
@@ -92,8 +92,7 @@ def measure(args: argparse.Namespace) -> dict[str, float]:
     """All figures of the first form."""
     arch, _, flags = args.arch.partition(":")
     label = "transformer" + arch.strip().removeprefix("proto_transformer")
-    label = {"transformer_cognition": "transformer_iwslt_de_en"}.get(label, label)
-    label = {"transformer_wmt_en_ro": "transformer"}.get(label, label)
+    label = label.removesuffix("_wmt_en_ro").replace("_cognition", "_iwslt_de_en")
     cuda = torch.cuda.is_available() and not args.cpu
     options = argparse.Namespace(**vars(args) | {"cpu": not cuda, "fp16": False, "bf16": False})
     contenders = {}

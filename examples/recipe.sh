@@ -14,7 +14,7 @@
 #            every GPU of one machine without it
 # shellcheck shell=bash
 
-root="$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)"
+root="$(cd -P "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)"
 # shellcheck source=whole.sh
 source "$root/examples/whole.sh"
 if [[ $# -lt 2 ]]; then usage; fi
@@ -22,6 +22,18 @@ installed "$root"
 data="$1" save="$2"
 shift 2
 more=("$@")
+# given PATTERN: the flags among them that match it, with their values, go to "found".
+given() {
+    local i
+    found=()
+    for ((i = 0; i < ${#more[@]}; i++)); do
+        # shellcheck disable=SC2053 # a pattern
+        if [[ ${more[i]} == $1?(=*) ]]; then
+            found+=("${more[i]}")
+            [[ ${more[i]} == *=* ]] || found+=("${more[i + 1]-}")
+        fi
+    done
+}
 [[ -e $data/PREPARED.json ]] ||
     refuse "$data has no PREPARED.json: it is not a prepared folder; see prepare/README.md"
 # sums FOLDER: the checksums of its data; the rest of PREPARED.json may differ: with what they were made
@@ -76,7 +88,7 @@ train_sq() {
 
 # Models around fairseq's Transformer, for train_transformer: itself, with CAT's encoder, with
 # prototypes (proto, proto-identity, proto-target-side, proto-source-and-target after STAGE1_EPOCHS
-# epochs: by default the paper's number where it has the data set;
+# epochs: by default, with SIZE=paper, the paper's number where it has the data set;
 # proto-random from the first update, as proto-two-pass, which takes those of the finished run of
 # transformer whose folder is PLAIN).
 TRANSFORMERS="transformer, cat, proto, proto-identity, proto-target-side, proto-source-and-target, \
@@ -117,8 +129,9 @@ train_transformer() {
             fi
             begin
             if [[ ! -e $save/checkpoint_last.pt ]]; then
+                given '--prototype@(s-per-token|-min-count|-layer|-sample-size|-memory|-max-tokens)'
                 compgen-prototypes extract "$of" "$data" "${device[@]}" --arch "$3" "${states[@]}" \
-                    --force --output "$save/table.pt"
+                    "${found[@]}" --force --output "$save/table.pt"
             fi
             method=("${prototypes[@]}" --prototypes two-pass --prototype-table "$save/table.pt")
             ;;
@@ -183,10 +196,10 @@ begin() {
     mkdir -p "$save"
     if command -v flock >/dev/null; then # until the last process of this training has ended
         exec 9>"$save/training.lock"
-        flock -n 9 || refuse "$save is being trained already"
+        flock -n 9 || [[ $? -ne 1 ]] || refuse "$save is being trained already" # 1: it is held
     fi
     [[ -e $save/checkpoint_last.pt ]] || rm -f "$save/train.log" # it begins anew, and so do its curves
-    cp "$data/PREPARED.json" "$save/PREPARED.json.partial"
+    cat "$data/PREPARED.json" >"$save/PREPARED.json.partial" # which may be read-only
     mv "$save/PREPARED.json.partial" "$save/PREPARED.json"
     echo "$run" >"$save/METHOD.partial"
     mv "$save/METHOD.partial" "$save/METHOD"
@@ -226,7 +239,8 @@ generate() {
     if [[ -z ${evaluating:-} ]] && command -v flock >/dev/null; then # until this evaluation has ended
         evaluating=1
         exec 8>"$save/evaluation.lock"
-        flock -n 8 || { echo "waits for another evaluation of $save" >&2; flock 8; }
+        flock -n 8 || [[ $? -ne 1 ]] ||
+            { echo "waits for another evaluation of $save" >&2; flock 8; }
     fi
     [[ $log -nt $checkpoint && $(head -n 1 "$log") == "$flags" ]] && return
     if [[ $name == last && $save/$subset.best.log -nt $checkpoint ]] &&
@@ -246,11 +260,14 @@ generate() {
     mv "$log.partial" "$log"
 }
 
-# codes NAME: for a model that has codes, the words of each in SAVE/codes.NAME.json.
+# codes NAME: names the checkpoint; of a model that has codes, the words of each go to
+# SAVE/codes.NAME.json.
 codes() {
-    local file="$save/codes.$1.json"
-    if compgen-analyze codes "$save/checkpoint_$1.pt" "$data" --json >"$file.partial" \
-        2>"$save/codes.err"
+    local file="$save/codes.$1.json" found
+    echo "checkpoint_$1.pt"
+    given --user-dir # a plugin of one's own
+    if compgen-analyze codes "$save/checkpoint_$1.pt" "$data" "${found[@]}" --json \
+        >"$file.partial" 2>"$save/codes.err"
     then
         mv "$file.partial" "$file"
     elif grep -q "has no codes" "$save/codes.err"; then

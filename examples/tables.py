@@ -7,6 +7,7 @@ what its steps print is in *.out there, its figures in RESULT.json.
 """
 
 import argparse
+import contextlib
 import dataclasses
 import fcntl
 import json
@@ -87,7 +88,12 @@ class Folder:
             try:
                 self._keep_row()
                 for name, command in self.steps(data).items():
-                    self._step(name, command, lock.fileno())
+                    with contextlib.ExitStack() as held:
+                        if name == "prepare":  # two runs of the same data may start at once
+                            with contextlib.suppress(OSError):  # the folder may be read-only
+                                beside = held.enter_context(open(f"{command[-1]}.lock", "a"))
+                                fcntl.flock(beside, fcntl.LOCK_EX)
+                        self._step(name, command, lock.fileno())
             except (TablesError, OSError) as error:
                 failed.write_text(f"{error}\n", encoding="utf-8")
                 print(f"{self.run.path} failed: {error}", file=sys.stderr)
@@ -98,9 +104,9 @@ class Folder:
         """The commands of a run by their names."""
         run, folder = self.run, str(data / self.run.table.partition("/")[0])
         prepare = {}
-        for script in run.prepare[:1]:  # under a lock: two runs of the same data may start at once
-            words = ["flock", f"{folder}.lock", "bash", str(ROOT / "prepare" / script)]
-            prepare = {"prepare": [*words, *run.prepare[1:], folder]}
+        for script in run.prepare[:1]:
+            words = ["bash", str(ROOT / "prepare" / script), *run.prepare[1:], folder]
+            prepare = {"prepare": words}
         recipe = EXAMPLES / run.recipe
         record = [sys.executable, "-m", "compgen_cli.results", "write"]
         return {
@@ -235,7 +241,7 @@ class Queue:
                 if time.monotonic() > said + SECONDS_BETWEEN_REPORTS:
                     said = time.monotonic()
                     say(self.summary(states))
-                time.sleep(SECONDS_BETWEEN_LOOKS)
+                self._wait()
         finally:
             for child in self.children.values():
                 os.killpg(child.pid, signal.SIGTERM)
@@ -245,6 +251,12 @@ class Queue:
         left = [folder.run.path for folder, state in states.items() if state != DONE]
         print("".join(f"{path} is not done\n" for path in left), end="", file=sys.stderr)
         return 1 if left else 0
+
+    def _wait(self) -> None:
+        """Until a run ends, or it is time to look at the file again."""
+        end = time.monotonic() + SECONDS_BETWEEN_LOOKS
+        while time.monotonic() < end and all(c.poll() is None for c in self.children.values()):
+            time.sleep(0.1)
 
     def _state(self, folder: Folder) -> str:
         return RUNNING if folder.run.path in self.children else folder.state()

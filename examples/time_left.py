@@ -55,8 +55,7 @@ def training(
             resumed = int(found[1])
         if start is None and "begin training epoch" in line:
             start = (resumed, since)
-        found = re.search(r"train_inner .*num_updates=([\d.e+]+)", line)
-        if found:
+        if found := re.search(r"train_inner .*num_updates=([\d.e+]+)", line):
             updates = int(float(found[1]))  # 1e+06
             start = start or (updates, since)
             if total and updates > start[0]:

@@ -37,8 +37,7 @@ fi
 # transformer_base's dropout on WMT, as in their paper; the last number is its table 7's, or a tenth
 # to a quarter of all epochs, as it recommends; k is that of WMT'16 En-De, or IWSLT's.
 train_translation() {
-    local transformer="${1#sq_}" size_flags transformer_size=() flags dropout="$2"
-    local decay=0.0001
+    local transformer="${1#sq_}" size_flags transformer_size=() flags dropout="$2" decay=0.0001
     transformer="${transformer/%_wmt_en_fr/_wmt_en_de}" # the same sizes
     if [[ $SIZE == paper ]]; then
         : "${UPDATES:=$3}" "${STAGE1_EPOCHS:=$4}"
@@ -67,6 +66,7 @@ train_translation() {
         --validate-interval 1000000 --max-tokens-valid 8192
         --eval-bleu --eval-bleu-args '{"beam": 5, "max_len_a": 1.2, "max_len_b": 10}'
         --eval-bleu-remove-bpe "$bpe" --eval-bleu-detok "$detok"
+        --eval-bleu-detok-args "{\"target_lang\": \"$target\"}"
         --best-checkpoint-metric bleu --maximize-best-checkpoint-metric
     )
     if is_transformer; then
@@ -85,7 +85,6 @@ evaluate_translation() {
         log="$save/test.$name.log"
         generate "$name" test --beam "${BEAM:-5}" --max-len-a 1.2 --max-len-b 10 --max-tokens 4096 \
             --remove-bpe "$bpe"
-        echo "checkpoint_$name.pt"
         codes "$name"
         compgen-score "$log" "${complete[@]}" --metric bleu "${plain[@]}" "${tokenize[@]}" \
             --json-out "$save/bleu.$name.json"

@@ -3,7 +3,7 @@
 # NAME.sh --help says what it makes and how.
 set -euo pipefail
 name=$(basename "${BASH_SOURCE[0]}" .sh) python=${PYTHON:-python}
-root="$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)"
+root="$(cd -P "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)"
 export PYTHONPATH="$root${PYTHONPATH:+:$PYTHONPATH}"
 if ! "$python" -c 'import importlib.util as u, sys; sys.exit(u.find_spec("fairseq") is None)' 2>/dev/null; then
   how="set PYTHON"

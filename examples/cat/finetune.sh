@@ -10,7 +10,7 @@ set -euo pipefail
 # shellcheck source=../recipe.sh
 source "$(dirname "${BASH_SOURCE[0]}")/../recipe.sh"
 
-[[ -e ${PRETRAINED:-} ]] ||
+[[ -f ${PRETRAINED:-} ]] ||
     refuse "PRETRAINED=${PRETRAINED:-} is not a file; name a checkpoint of examples/cat/train.sh"
 case "${BACKBONE:=frozen}" in
     frozen) frozen=(--freeze-backbone) lr=1e-3 ;;         # the paper's section 5.1
@@ -26,7 +26,7 @@ lr="${LR:-$lr}"
     refuse "LR=${lr@Q} is not a number"
 pairs="$(python "$root/examples/sentences.py" "$data" train)"
 [[ $pairs != 0 ]] || refuse "$data has nothing to train on"
-sizes="$(PYTHONPATH="$root" python "$root/examples/cat/sizes.py" "$PRETRAINED")"
+sizes="$(PYTHONPATH="$root${PYTHONPATH:+:$PYTHONPATH}" python "$root/examples/cat/sizes.py" "$PRETRAINED")"
 mapfile -t sizes <<<"$sizes"
 : "${BATCH:=32}" "${EPOCHS:=4}"
 UPDATES="${UPDATES:-$((EPOCHS * ((pairs + BATCH - 1) / BATCH)))}"

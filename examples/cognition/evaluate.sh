@@ -12,7 +12,6 @@ for name in best last; do
     log="$save/test.$name.log"
     generate "$name" test --beam "${BEAM:-5}" --max-len-a 1.2 --max-len-b 10 --max-tokens 4096 \
         --remove-bpe
-    echo "checkpoint_$name.pt"
     codes "$name"
     compgen-cter --log "$log" --compound "$data/cter/test.compound" \
         --lexicon "$data/cter/lexicon" --json-out "$save/cter.$name.json"

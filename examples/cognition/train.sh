@@ -20,12 +20,9 @@ if [[ $SIZE == paper ]]; then
     else # SQ-Transformer's appendix B.2 and its authors' settings
         : "${UPDATES:=1000000}"
     fi
-    size=()
-    transformer_size=()
+    size=() transformer_size=()
     cat_size=(--encoder-attention-heads 4 --decoder-attention-heads 4) # as transformer has
-    schedule=(
-        --lr 5e-4 --lr-scheduler inverse_sqrt --warmup-updates 4000 --max-tokens 4096
-    )
+    schedule=(--lr 5e-4 --lr-scheduler inverse_sqrt --warmup-updates 4000 --max-tokens 4096)
 else # 2 + 2 layers, 128 wide, for the low-resource setting
     : "${UPDATES:=2000}" "${STAGE1_EPOCHS:=3}"
     size=(

@@ -12,7 +12,6 @@ for name in best last; do
     log="$save/test.$name.log"
     generate "$name" test --beam "${BEAM:-1}" --max-len-a 0 --max-len-b 500 --max-tokens 8192 \
         --scoring exact_match
-    echo "checkpoint_$name.pt"
     codes "$name"
     compgen-score "$log" "${complete[@]}" --json-out "$save/test.$name.json"
     compgen-score "$log" "${complete[@]}" --metric cogs --cases "$data/cases/test.case" \

@@ -15,9 +15,7 @@ if [[ $SIZE == paper ]]; then # the paper's appendix B.2 and its authors' settin
         --encoder-ffn-embed-dim 512 --decoder-ffn-embed-dim 512
     )
     common=(
-        --dropout 0.3
-        --lr 5e-4 --lr-scheduler inverse_sqrt --warmup-updates 4000 --max-tokens 4096
-        --validate-interval-updates 2000 --save-interval-updates 2000
+        --dropout 0.3 --lr 5e-4 --lr-scheduler inverse_sqrt --warmup-updates 4000 --max-tokens 4096
     )
 else # 2 + 2 layers, 128 wide
     : "${UPDATES:=8000}" "${STAGE1_EPOCHS:=2}"
@@ -27,11 +25,10 @@ else # 2 + 2 layers, 128 wide
         --encoder-ffn-embed-dim 256 --decoder-ffn-embed-dim 256
         --dropout 0.1 --lr 3e-3 --lr-scheduler polynomial_decay --total-num-update "$UPDATES"
         --warmup-updates 300 --max-tokens 4096 --train-batches mixed --adam-betas '(0.9,0.999)'
-        --validate-interval-updates 2000 --save-interval-updates 2000
     )
 fi
 common+=(
-    --weight-decay 0
+    --weight-decay 0 --validate-interval-updates 2000 --save-interval-updates 2000
     --eval-exact-match --best-checkpoint-metric exact_match --maximize-best-checkpoint-metric
     --validate-interval 1000000 --max-tokens-valid 8192
 )

@@ -9,7 +9,6 @@ source "$(dirname "${BASH_SOURCE[0]}")/../recipe.sh"
 
 for name in best last; do
     generate "$name" test --beam "${BEAM:-1}" --max-tokens 8192 --scoring exact_match
-    echo "checkpoint_$name.pt"
     codes "$name"
     compgen-score "$save/test.$name.log" "${complete[@]}" --json-out "$save/test.$name.json"
 done

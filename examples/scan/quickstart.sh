@@ -8,10 +8,9 @@
 # `python examples/tables.py runs 'scan-addjump-2x/64-wide/(plain|sal-meanings)\.1$'`.
 # What is there already is used again; an interrupted training resumes.
 set -euo pipefail
-here="$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)"
-root="$(cd "$here/../.." && pwd)"
+root="$(cd -P "$(dirname "${BASH_SOURCE[0]}")/../.." && pwd)"
 # shellcheck source=../whole.sh
-source "$here/../whole.sh"
+source "$root/examples/whole.sh"
 if [[ $# -gt 0 ]]; then usage; fi
 installed "$root"
 whole 0 SEED
