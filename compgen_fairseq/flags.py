@@ -128,6 +128,8 @@ def _sizes(args: Namespace) -> None:
             "--update-ordered-indices-seed needs --update-epoch-batch-itr: alone, a run that "
             "resumes forms other batches"
         )
+    if getattr(args, "num_batch_buckets", 0) and getattr(args, "left_pad_target", False):
+        raise ValueError("--num-batch-buckets pads on the right: leave out --left-pad-target")
     if getattr(args, "shard_id", 0) >= getattr(args, "num_shards", 1):
         raise ValueError(f"--shard-id must be below --num-shards, {args.num_shards}")
     if getattr(args, "nbest", 1) > getattr(args, "beam", 1):
@@ -153,6 +155,8 @@ def _criterion(args: Namespace) -> None:
         raise ValueError(
             f"--criterion {args.criterion} is for --arch {' or '.join(models)}, not {arch}"
         )
+    if getattr(args, "freeze_backbone", False) and args.task == "cat_pretraining":
+        raise ValueError("--freeze-backbone leaves pre-training nothing to train: leave it out")
     extracts = getattr(args, "prototypes", "") != "random"
     staged = extracts and issubclass(model, MODEL_REGISTRY["proto_transformer"])
     if staged and not issubclass(TASK_REGISTRY[args.task], PrototypeStages):

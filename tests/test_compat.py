@@ -89,6 +89,7 @@ def test_amp_has_the_scale_that_its_flags_name(given, first, window):
             "--ablation sufficiency .*--ddp-backend legacy_ddp",
         ),
         ("--arch cat --ablation sufficiency --composition none", ""),
+        ("--arch cat --freeze-backbone", "--freeze-backbone leaves pre-training nothing"),
     ],
 )
 def test_what_a_gpu_or_several_cannot_train(words, reason):

@@ -62,7 +62,13 @@ decoder-layers=0 encoder-ffn-embed-dim=0 decoder-ffn-embed-dim=-1 decoder-attent
 attention-dropout=1.5 activation-dropout=-1 max-source-positions=0 max-target-positions=-5
 encoder-predictor-layers=0 decoder-predictor-layers=-1 batch-size=0 max-tokens-valid=-1
 batch-size-valid=0 max-epoch=-1 save-interval=0 save-interval-updates=-1 validate-interval=0
-log-interval=0 num-workers=-1 weight-decay=-0.1 srl-mse=-2
+log-interval=0 num-workers=-1 weight-decay=-0.1 srl-mse=-2 encoder-layers=0 encoder-embed-dim=0
+encoder-attention-heads=0 source-codes=1 target-codes=1 update-freq=0 seed=4294967296
+clip-norm=-1 label-smoothing=1 max-update=-5 distributed-world-size=0 mmi-entropy=-1
+encoder-commitment=nan prototype-stage1-epochs=-1 prototype-max-tokens=0 prototype-memory=0
+prototype-sample-size=-1 prototype-min-count=0 reconstruction=-1 reconstruction-beta=1
+sparsity=-0.01 semantic-dim=0 dropout=-1 sememe-codes=-1 pooler-dropout=1 max-positions=0
+tokens-per-sample=0 nuance=-1 guided-decomposition=-1
 """
 
 

@@ -140,7 +140,11 @@ class CATPretrainingCriterion(FairseqCriterion):
         self.register_buffer("sememes", task.word_sememes.table, persistent=False)
 
     def forward(self, model, sample, reduce=True):
-        """The loss of a batch of pairs, its number of masked subwords, and what to log."""
+        """The loss of a batch of pairs, its number of masked subwords, and what to log.
+
+        Raises:
+            ValueError: no term has a weight.
+        """
         masked = sample["target"].ne(self.padding_idx)
         asked = self._asked(model)
         scores = self.by_scores and self.weights["guided_decomposition"] > 0

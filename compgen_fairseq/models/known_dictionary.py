@@ -21,6 +21,9 @@ class KnownDictionary(nn.Module):
 
     With another dictionary of the same size every embedding would stand for another word. A
     checkpoint without a fingerprint, such as a plain Transformer's, is loaded as it is.
+
+    Raises:
+        ValueError: on loading, if the checkpoint's dictionary has other words.
     """
 
     fingerprint: Tensor

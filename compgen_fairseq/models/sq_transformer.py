@@ -267,7 +267,11 @@ class SQTransformerModel(FairseqEncoderDecoderModel):
 
     def forward(self, src_tokens, src_lengths, prev_output_tokens, structural=False, **kwargs):
         """Logits ``(batch, len, vocabulary)``, and a dictionary in which ``structural`` is, if
-        asked for, :class:`StructuralOutputs`. Arguments as of encoder and decoder."""
+        asked for, :class:`StructuralOutputs`. Arguments as of encoder and decoder.
+
+        Raises:
+            RuntimeError: in training, if the classes that the options ask for are missing.
+        """
         if self.training and self.missing_classes() is not None:
             raise RuntimeError(
                 f"--code-classes {self.cfg.code_classes}: the classes come from --task "

@@ -351,8 +351,13 @@ class SyntacticAttentionModel(FairseqEncoderDecoderModel):
         return None if known else ("substitution", None)
 
     def assign_classes(self, source: Tensor, target: Tensor, owners: Tensor) -> None:
-        """Let source types share syntactic embeddings; ``owners``: the source class that exchanges
-        the words of each target class, or -1."""
+        """Let source types share syntactic embeddings.
+
+        Args:
+            source: the class of every source type, ``(source types,)``, long.
+            target: that of every target type, ``(target types,)``, long; read by none.
+            owners: the source class that exchanges each target type, or -1, ``(target types,)``.
+        """
         assert self.encoder.classes is not None
         self.encoder.classes.copy_(source)
         if self.decoder.owners is not None:

@@ -99,6 +99,12 @@ class CompgenTranslationTask(prototype_hook.PrototypeStages, TranslationTask):
     def load_dataset(
         self, split: str, epoch: int = 1, combine: bool = False, **kwargs: Any
     ) -> None:
+        """As fairseq's; with ``--eval-cter`` batches know their compounds.
+
+        Raises:
+            FileNotFoundError: the data have no such subset.
+            ValueError: the compounds do not fit the subset.
+        """
         try:
             super().load_dataset(split, epoch=epoch, combine=combine, **kwargs)
         except FileNotFoundError:

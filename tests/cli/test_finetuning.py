@@ -12,9 +12,10 @@ import torch
 from fairseq_commands import load, status
 from in_process import refusal
 from omegaconf import OmegaConf
+from prepare_scripts import runner
 from recipes import EXAMPLES, script
 
-from compgen.data import bird, paws, pretraining, sst2, sts_b
+from compgen.data import bird, paws, sst2, sts_b
 from compgen_cli import predict, similarity
 from compgen_fairseq.analysis.similarity import correlations
 from compgen_fairseq.analysis.similarity import load as load_cat
@@ -31,7 +32,8 @@ REGRESSION = ["--num-classes", 1, "--regression-target", "--init-token", 0]
 def data(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Prepared folders: ``text`` for pre-training, and the four labelled sets."""
     folder = tmp_path_factory.mktemp("data")
-    pretraining.main([str(folder / "text"), *sentence_files.pretraining(folder)])
+    done = runner("pretraining")(folder / "text", *sentence_files.pretraining(folder))
+    assert done.returncode == 0, done.stderr
     for module, more in ((paws, []), (bird, []), (sts_b, ["--ood", "MSRvid"]), (sst2, ["10"])):
         name = module.__name__.rpartition(".")[2]
         files = getattr(sentence_files, name)(folder / "files" / name)
@@ -165,6 +167,7 @@ def test_recipe_resumes_and_evaluates(pretrained, tiny_model, data, tmp_path):
     for variables, message in (
         ({"PRETRAINED": "/nowhere"}, "PRETRAINED=/nowhere is not a file"),
         ({"REPRESENTATION": "all"}, "REPRESENTATION=all is none of"),
+        ({"LR": "__import__('os').getpid()"}, "is not a number"),  # fairseq would evaluate it
     ):
         out = script(
             "cat/finetune.sh", data / "sst2", tmp_path / "x", status=2, **chosen | variables

@@ -74,8 +74,7 @@ def report(tmp_path_factory, tiny_model) -> Path:
     return path
 
 
-@pytest.mark.parametrize("size", [DESKTOP, PHONE], ids=["desktop", "phone"])
-@pytest.mark.parametrize("scheme", ["light", "dark"])
+@pytest.mark.parametrize(("size", "scheme"), [(DESKTOP, "light"), (PHONE, "dark")])
 def test_it_is_shown_without_a_complaint_or_a_request(size, scheme, tab, report):
     tab.set_viewport_size(size)
     tab.emulate_media(color_scheme=scheme)

@@ -8,9 +8,8 @@ import pytest
 import sentence_files
 import torch
 from fairseq_commands import different, load, start_workers, status, statuses, user_dir
+from prepare_scripts import runner
 from small_models import MODELS, PROTO
-
-from compgen.data import pretraining
 
 PROTOTYPES = [*PROTO, "--prototypes-per-token", 2, "--prototype-min-count", 5]
 PROTOTYPES += ["--weight-decay", 0.1]
@@ -84,7 +83,8 @@ def prototypes(tiny_data, plugin, tmp_path_factory) -> Path:
 def text(tmp_path_factory) -> Path:
     """A prepared text for CAT."""
     folder = tmp_path_factory.mktemp("text")
-    pretraining.main([str(folder / "data"), *sentence_files.pretraining(folder)])
+    done = runner("pretraining")(folder / "data", *sentence_files.pretraining(folder))
+    assert done.returncode == 0, done.stderr
     return folder / "data"
 
 

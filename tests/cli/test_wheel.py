@@ -56,7 +56,8 @@ def installed(tmp_path_factory):
 
 
 def test_commands_and_recipes(installed, tmp_path, run):
-    where = "import compgen_fairseq as c, compgen_cli as d; print(c.__file__, d.__file__)"
+    find = "u.find_spec(name).origin for name in ('compgen_fairseq', 'compgen_cli')"
+    where = f"import importlib.util as u; print(*({find}))"
     assert str(REPOSITORY) not in installed("python", "-c", where)
     assert "--augment" in installed("compgen-prepare", "scan", "--help")
     assert "examples and prepare" in installed("compgen-examples", tmp_path)

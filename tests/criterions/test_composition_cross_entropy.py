@@ -18,17 +18,16 @@ def build(arch: str = "cat_transformer", **own):
     return build_model(arch, **sizes, **heads, dropout=0.0, **own)
 
 
-def criterion(sentence_avg=False, **options) -> CompositionCrossEntropyCriterion:
-    cfg = CompositionCrossEntropyConfig(sentence_avg=sentence_avg, label_smoothing=0.1, **options)
+def criterion(**options) -> CompositionCrossEntropyCriterion:
+    cfg = CompositionCrossEntropyConfig(sentence_avg=False, label_smoothing=0.1, **options)
     return CompositionCrossEntropyCriterion(cfg, TASK).train()
 
 
-@pytest.mark.parametrize("sentence_avg", [False, True])
-def test_the_loss_is_the_weighted_sum_of_the_means(sentence_avg):
+def test_the_loss_is_the_weighted_sum_of_the_means():
     model, sample = build(), batch(LENGTHS)
     weights = {"reconstruction": 0.7, "reconstruction_beta": 0.3, "sparsity": 0.2}
-    loss, size, logged = criterion(sentence_avg, **weights)(model, sample)
-    theirs = LabelSmoothedCrossEntropyCriterion(TASK, sentence_avg, 0.1)
+    loss, size, logged = criterion(**weights)(model, sample)
+    theirs = LabelSmoothedCrossEntropyCriterion(TASK, False, 0.1)
     word_loss, expected_size, _ = theirs(model, sample)
     assert size == expected_size
     outputs = model(**sample["net_input"])[1]["composition"]
@@ -62,11 +61,10 @@ def test_a_term_without_weight_is_left_out():
     assert [name for name in logged if name.startswith("sum_")] == ["sum_sparsity"]
 
 
-@pytest.mark.parametrize("sentence_avg", [False, True])
-def test_other_models_are_trained_with_fairseqs_own_loss(sentence_avg):
+def test_other_models_are_trained_with_fairseqs_own_loss():
     model, sample = build("transformer"), batch(LENGTHS)
-    theirs = LabelSmoothedCrossEntropyCriterion(TASK, sentence_avg, 0.1, report_accuracy=True)
-    own = criterion(sentence_avg, report_accuracy=True)
+    theirs = LabelSmoothedCrossEntropyCriterion(TASK, False, 0.1, report_accuracy=True)
+    own = criterion(report_accuracy=True)
     loss, size, logged = theirs(model, sample)
     own_loss, own_size, own_logged = own(model, sample)
     assert torch.equal(loss, own_loss) and size == own_size and logged == own_logged

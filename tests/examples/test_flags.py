@@ -55,6 +55,7 @@ def called(tmp_path_factory):
     write_lines(data / "PREPARED.json", ["{}"])
     for name, line in {
         "fairseq-train": 'printf "%q " fairseq-train "$@" >"$CALLED"',
+        "python": "[[ $1 == -c ]] && exit 1; cat",  # there is no GPU; and what is left is not asked
         "scontrol": "tr , '\\n' <<<\"$3\"",
     }.items():
         write_lines(commands / name, ["#!/bin/bash", line])
