@@ -26,7 +26,7 @@ STAGE_1 = ["--prototype-stage1-epochs", 2]  # epochs have 10 updates
 DEADLY = """
 import os, signal
 from compgen_fairseq.prototypes import extract
-extract.prototypes_of = lambda *args: os.kill(os.getpid(), signal.SIGKILL)
+extract.prototypes_of = lambda *args, **kwargs: os.kill(os.getpid(), signal.SIGKILL)
 """
 
 

@@ -95,7 +95,7 @@ COMBINATIONS = {
     "--update-ordered-indices-seed": ("--update-epoch-batch-itr",),
     "--optimizer fused_adam --fp16-adam-stats": ("fused_adam", "--fp16-adam-stats"),
     "--num-batch-buckets 2 --code-classes brown": ("--num-batch-buckets", "classes of words"),
-    "--num-batch-buckets 2 --left-pad-target True": ("--num-batch-buckets", "--left-pad-target"),
+    "--num-batch-buckets 2 --left-pad-target": ("--num-batch-buckets", "--left-pad-target"),
     "--best-checkpoint-metric bleu": ("--best-checkpoint-metric", "--eval-bleu"),
     "--best-checkpoint-metric accuracy": ("--best-checkpoint-metric accuracy", "nll_loss"),
     "--save-dir @text/below": ("--save-dir", "@text"),
