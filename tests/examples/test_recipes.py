@@ -75,7 +75,8 @@ def test_other_models(recipe, languages, method, tmp_path, run):
     for term in ("reconstruction", "sparsity"):
         assert (f"| {term} " in log) == (method == "cat")
     if (recipe, method) == ("scan", "transformer"):
-        words = (f"{recipe}/train.sh", data, tmp_path / "second", *tiny)
+        one = ["--prototypes-per-token", "1"]  # the extraction has to hear of it, too
+        words = (f"{recipe}/train.sh", data, tmp_path / "second", *tiny, *one)
         two_pass = {"METHOD": "proto-two-pass", "UPDATES": "10"}
         assert "num_updates 10" in script(*words, **two_pass, PLAIN=str(save))
         other = shutil.copytree(save, tmp_path / "other")
