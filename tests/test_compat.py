@@ -31,7 +31,7 @@ from omegaconf import OmegaConf
 from sq_models import build
 
 from compgen.data import scan
-from compgen_fairseq import compat, compat_batches
+from compgen_fairseq import compat, compat_batches, records
 from compgen_fairseq.models.known_dictionary import KnownDictionary
 
 
@@ -367,3 +367,10 @@ print(len(next(fetching)), len(next(waiting)))
 def test_batches_that_are_fetched_ahead_do_not_abort_python_at_its_end():
     done = subprocess.run([sys.executable, "-c", INTERRUPTED], capture_output=True, text=True)
     assert (done.returncode, done.stdout) == (0, "2 2\n"), done.stderr
+
+
+def test_no_checkpoint_is_left_of_an_update_that_failed():
+    """From fairseq's ``crash.pt`` no training goes on."""
+    save = mock.Mock()
+    records.record_the_checkpoint(save, mock.Mock(), "folder/crash.pt", {})
+    save.assert_not_called()
