@@ -129,7 +129,9 @@ def _sizes(args: Namespace) -> None:
             "resumes forms other batches"
         )
     if getattr(args, "num_batch_buckets", 0) and getattr(args, "left_pad_target", False):
-        raise ValueError("--num-batch-buckets pads on the right: leave out --left-pad-target")
+        raise ValueError(
+            "--num-batch-buckets and the left padding of --left-pad-target do not go together"
+        )
     if getattr(args, "shard_id", 0) >= getattr(args, "num_shards", 1):
         raise ValueError(f"--shard-id must be below --num-shards, {args.num_shards}")
     if getattr(args, "nbest", 1) > getattr(args, "beam", 1):
@@ -205,13 +207,15 @@ def _unused(args: Namespace) -> None:
         elif getattr(args, "sufficiency", 1) == 0:
             unread = "--sufficiency 0"
     arch = ARCH_MODEL_REGISTRY.get(getattr(args, "arch", None))
-    if arch is not None and issubclass(arch, MODEL_REGISTRY["sq_transformer"]):
+    sq = arch is not None and issubclass(arch, MODEL_REGISTRY["sq_transformer"])
+    if sq and hasattr(args, "criterion"):
         default = "none" if getattr(args, "attention", "") == "plain" else "sovq"
         quantizer = getattr(args, "quantizer", None) or default
         learned = getattr(args, "code_classes", "learned") == "learned"
-        if quantizer != "none" and not hasattr(args, "mmi_cross_entropy"):
+        fairseqs = CRITERION_REGISTRY[args.criterion].__module__.startswith("fairseq.")
+        if quantizer != "none" and fairseqs:
             unread = "" if args.find_unused_parameters else f"--criterion {args.criterion}"
-        elif quantizer == "sovq" and learned and args.mmi_cross_entropy == 0:
+        elif quantizer == "sovq" and learned and getattr(args, "mmi_cross_entropy", None) == 0:
             unread = "--mmi-cross-entropy 0"
     many = getattr(args, "distributed_world_size", 1) > 1
     if unread and many and args.ddp_backend not in ("legacy_ddp", "no_c10d"):

@@ -88,12 +88,14 @@ class Folder:
             try:
                 self._keep_row()
                 for name, command in self.steps(data).items():
+                    locks = [lock.fileno()]
                     with contextlib.ExitStack() as held:
                         if name == "prepare":  # two runs of the same data may start at once
                             with contextlib.suppress(OSError):  # the folder may be read-only
                                 beside = held.enter_context(open(f"{command[-1]}.lock", "a"))
                                 fcntl.flock(beside, fcntl.LOCK_EX)
-                        self._step(name, command, lock.fileno())
+                                locks.append(beside.fileno())
+                        self._step(name, command, locks)
             except (TablesError, OSError) as error:
                 failed.write_text(f"{error}\n", encoding="utf-8")
                 print(f"{self.run.path} failed: {error}", file=sys.stderr)
@@ -132,7 +134,7 @@ class Folder:
         partial.write_text(self.row, encoding="utf-8")
         partial.replace(file)
 
-    def _step(self, name: str, command: list[str], lock: int) -> None:
+    def _step(self, name: str, command: list[str], locks: Sequence[int]) -> None:
         output = self.path / f"{name}.out"
         with output.open("w", encoding="utf-8") as file:
             done = subprocess.run(
@@ -141,7 +143,7 @@ class Folder:
                 stdin=subprocess.DEVNULL,
                 stdout=file,
                 stderr=subprocess.STDOUT,
-                pass_fds=[lock],  # should this process be killed alone, the lock stays
+                pass_fds=locks,  # should this process be killed alone, they stay
             )
         if done.returncode:
             raise TablesError(f"{name} exited with {done.returncode}; {output} says why")

@@ -47,7 +47,8 @@ class SQEncoder(FairseqEncoder):
             structural: also return the tensors of the structural loss terms.
 
         Returns:
-            ``memory``: the last layer's streams ``(streams, batch, src_len, dim)``;
+            ``memory``: the last layer's streams ``(streams, batch, src_len, dim)``, of SAL the word
+            stream alone unless the decoder reads the encoder's codes;
             ``memory_mask``: ``(batch, 1, 1, src_len)``; ``words``: the embeddings ``(batch,
             src_len, dim)``; ``tokens``: the source; ``side``: :class:`SideOutputs` or None.
         """

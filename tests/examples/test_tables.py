@@ -135,6 +135,7 @@ def test_every_figure_of_the_papers_has_a_row(tmp_path):
     ours = set(papers.pop("ours"))
     assert ours <= {method for _, method in methods}
     for place, score, *names in papers.pop("headlines"):  # a row, or a published figure alone
+        assert score in ("exact_match", "cter instance")
         measured = {f"{place}/{name}" for name in names if name} & rows
         figures = {f"{place}/{name}" for name in papers[place.split("/")[0]].get(score, ())}
         assert measured and {f"{place}/{name}" for name in names if name} <= rows | figures

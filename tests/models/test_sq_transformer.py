@@ -72,6 +72,8 @@ def test_what_sal_leaves_out_of_its_last_layers_is_read_by_nothing(variant):
     logits, extra = model(**inputs, structural=True)
     stacks = (model.encoder.stack, model.decoder.stack)
     assert [stack.words_only for stack in stacks] == [variant == "sal", True]
+    found = vars(extra["structural"]).values()
+    assert [len(side.layers[-1]) for side in found] == [1 if variant == "sal" else 2, 1]
     for stack in stacks:
         stack.words_only = False
     whole, more = model(**inputs, structural=True)

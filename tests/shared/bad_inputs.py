@@ -113,6 +113,7 @@ COMBINATIONS = {
     "--eval-cter": ("--eval-cter", "@data/cter"),
     "--attention plain --quantizer sovq --mmi none": ("--mmi",),
     "--attention sal --quantizer none": ("--attention", "--quantizer"),
+    "--attention plain --sal-cross-attention paper": ("--sal-cross-attention", "--attention sal"),
     "--attention none": ("--attention",),
     '--eval-exact-match-args {"baem":4}': ("--eval-exact-match-args", "baem"),
     '--eval-exact-match-args {"beam":0}': ("--eval-exact-match-args", "beam"),

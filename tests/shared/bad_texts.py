@@ -41,6 +41,7 @@ PREPARATIONS = {
     "none @out/made": "NAME",
     "scan none @out/made": "SPLIT",
     "scan addjump": "DEST",
+    "scan addjump @out/made --from @folder": "is generated",
     "scan addjump @out/made --augment -1": "--augment",
     "scan addjump @out/made --augment x": "--augment",
     "scan addjump @out/made --atomic-copies -1": "--atomic-copies",
