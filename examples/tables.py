@@ -17,7 +17,7 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from datetime import datetime, timedelta
 from pathlib import Path
 from typing import NamedTuple
@@ -40,6 +40,20 @@ def _flock(file: int) -> bool:
         except BlockingIOError:
             time.sleep(0.1)
     return False
+
+
+@contextlib.contextmanager
+def _alone(data: str | None) -> Iterator[list[int]]:
+    """Hold the lock beside a data folder, which two runs may want to prepare at once; none where
+    there is no folder, or where no file can be made or locked."""
+    with contextlib.ExitStack() as held:
+        locks = []
+        with contextlib.suppress(OSError):
+            if data is not None:
+                beside = held.enter_context(open(f"{data}.lock", "a"))
+                fcntl.flock(beside, fcntl.LOCK_EX)
+                locks.append(beside.fileno())
+        yield locks
 
 
 class Progress(NamedTuple):
@@ -88,14 +102,8 @@ class Folder:
             try:
                 self._keep_row()
                 for name, command in self.steps(data).items():
-                    locks = [lock.fileno()]
-                    with contextlib.ExitStack() as held:
-                        if name == "prepare":  # two runs of the same data may start at once
-                            with contextlib.suppress(OSError):  # the folder may be read-only
-                                beside = held.enter_context(open(f"{command[-1]}.lock", "a"))
-                                fcntl.flock(beside, fcntl.LOCK_EX)
-                                locks.append(beside.fileno())
-                        self._step(name, command, locks)
+                    with _alone(command[-1] if name == "prepare" else None) as more:
+                        self._step(name, command, [lock.fileno(), *more])
             except (TablesError, OSError) as error:
                 failed.write_text(f"{error}\n", encoding="utf-8")
                 print(f"{self.run.path} failed: {error}", file=sys.stderr)

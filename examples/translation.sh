@@ -12,12 +12,8 @@ index=("$data"/train.*-*.*.idx) # train.en-de.de.idx
 pair="${index[0]##*/train.}"
 pair="${pair%%.*}"
 target="${pair#*-}"
-for ((i = 0; i < ${#more[@]}; i++)); do
-    case "${more[i]}" in
-        --target-lang=*) target="${more[i]#*=}" ;;
-        --target-lang | -t) target="${more[i + 1]-}" ;;
-    esac
-done
+given '@(--target-lang|-t)'
+[[ ${#found[@]} -eq 0 ]] || target="${found[-1]#--target-lang=}"
 tokenize=()
 if [[ -e $data/sentencepiece.model ]]; then
     bpe=sentencepiece detok=space plain=(--detokenize none)

@@ -39,13 +39,13 @@ class StreamStack(nn.Module):
         self.eos = dictionary.eos()
         self.pad = dictionary.pad()
         heads = getattr(cfg, f"{side}_attention_heads")
+        sal = cfg.attention == "sal"
+        shared = sal and cfg.sal_cross_attention == "shared"
         cross = "none"
         if decoder:
-            shared = cfg.attention == "sal" and cfg.sal_cross_attention == "shared"
             cross = "shared" if shared else "own"
-        own = cfg.class_meanings == "own"
-        read = decoder or cfg.sal_cross_attention == "shared"
-        self.words_only = cfg.attention == "sal" and read and not own
+        #: whether nothing reads the code stream of the last layer
+        self.words_only = sal and (decoder or shared) and cfg.class_meanings != "own"
         self.layers: Any = nn.ModuleList(
             StreamLayer(
                 dim,
