@@ -3,8 +3,9 @@
 # dropout and seed, on SCAN AddJump 2x. Data from the grammar, training, decoding of the whole test set,
 # a page of results.
 #   [SEED=1] [UPDATES=2200] [DATA_DIR=data-bin] [RUNS_DIR=runs] bash examples/scan/quickstart.sh
-# Batches have half the recipe's tokens: many small updates teach more than few large ones. Five minutes
-# on two cores: sal-meanings 83%, plain 12% (seed 1). The whole trainings:
+# Batches have half the recipe's tokens: many small updates teach more than few large ones. Three to five
+# minutes on two cores: sal-meanings 80 to 86%, plain 12 to 26% (seed 1; machines round differently). The
+# whole trainings:
 # `python examples/tables.py runs 'scan-addjump-2x/64-wide/(plain|sal-meanings)\.1$'`.
 # What is there already is used again; an interrupted training resumes.
 set -euo pipefail
