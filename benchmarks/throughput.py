@@ -15,6 +15,8 @@ change in the machine's load hits all of them alike. What is reported:
   and optimizer state plus everything allocated on top, as counted by the allocator (CUDA's
   statistics, or PyTorch's memory profiler on a CPU). The largest of the batches counts. Unlike the
   resident size of the process it is the same in every run.
+- *operations*: how many operations of PyTorch, views included, an update starts. Small models on a
+  GPU take as long as that takes.
 - *ratios*: to the baseline, in the same round; median over the rounds. Above 1 is faster (larger).
 """
 
@@ -40,6 +42,7 @@ from fairseq.dataclass.utils import convert_namespace_to_omegaconf
 from fairseq.models import ARCH_MODEL_REGISTRY
 from fairseq.trainer import Trainer
 from torch.profiler import ProfilerActivity, profile
+from torch.utils._python_dispatch import TorchDispatchMode
 
 import compgen_fairseq  # noqa: F401  (registers its architectures)
 from compgen.provenance import cores
@@ -78,6 +81,7 @@ class Contender:
     inference: Any
     seconds: dict[str, list[float]] = field(default_factory=lambda: defaultdict(list))
     memory: int = 0
+    operations: int = 0
 
     def work(self, measured: str, sample: dict[str, Any]) -> None:
         """One update, or one beam search."""
@@ -169,6 +173,16 @@ def stopwatch(
     return timer() - start, result
 
 
+class Operations(TorchDispatchMode):
+    """Counts what PyTorch starts while it is entered."""
+
+    number = 0
+
+    def __torch_dispatch__(self, function, types, args=(), kwargs=None):
+        self.number += 1
+        return function(*args, **(kwargs or {}))
+
+
 def growth(work: Callable[[], None], cuda: bool) -> int:
     """The most bytes that the work's tensors take up on top of what is there before it."""
     if cuda:
@@ -209,6 +223,10 @@ def measure(
     largest = max(batches["training"], key=lambda s: s["target"].numel())
     for c in contenders:
         c.trainer.zero_grad()
+        with Operations() as started:
+            c.work("training", largest)
+        c.operations = started.number
+        c.trainer.zero_grad()
         c.memory = c.static_bytes() + growth(functools.partial(c.work, "training", largest), cuda)
 
 
@@ -226,6 +244,7 @@ def results(contenders: Sequence[Contender], baseline: Contender, tokens: dict[s
     for c in contenders:
         parameters = sum(p.numel() for p in c.trainer.model.parameters() if p.requires_grad)
         row: dict[str, Any] = {"label": c.label, "parameters": parameters, "memory": c.memory}
+        row["operations"] = c.operations
         row |= {name: tokens[name] / statistics.median(c.seconds[name]) for name in tokens}
         row |= {f"{name}_ratio": ratio(name, c, baseline) for name in MEASURES}
         rows.append(row)
@@ -235,12 +254,14 @@ def results(contenders: Sequence[Contender], baseline: Contender, tokens: dict[s
 def markdown(rows: Iterable[dict[str, Any]], baseline: str) -> str:
     """The results as a Markdown table."""
     head = "| model | parameters | training, tokens/s | x B | generating, tokens/s | x B "
-    lines = [head.replace("x B", f"x {baseline}") + f"| peak memory, MiB | x {baseline} |"]
-    lines.append("| --- " + "| ---: " * 7 + "|")
+    head += "| peak memory, MiB | x B | operations |"
+    lines = [head.replace("x B", f"x {baseline}")]
+    lines.append("| --- " + "| ---: " * 8 + "|")
     for row in rows:
         cells = [row["label"], f"{row['parameters']:,}"]
         for name, unit in zip(MEASURES, (1, 1, 2**20), strict=True):
             cells += [f"{row[name] / unit:,.0f}", f"{row[f'{name}_ratio']:.2f}"]
+        cells.append(f"{row['operations']:,}")
         lines.append("| " + " | ".join(cells) + " |")
     return "\n".join(lines)
 

@@ -48,7 +48,7 @@ def mmi_cross_entropy(posterior: Tensor, prior: Tensor) -> Term:
     """
     q = F.softmax(posterior.float(), dim=-1)
     log_p = F.log_softmax(prior.float(), dim=-1)[:, : q.size(-1)]
-    return -(q * log_p).sum(), torch.tensor(len(q), device=q.device)
+    return -(q * log_p).sum(), q.new_full((), len(q))
 
 
 def mean_posterior(side: SideOutputs) -> tuple[Tensor, Tensor]:

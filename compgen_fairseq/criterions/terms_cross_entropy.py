@@ -48,33 +48,36 @@ def reduced(
         what to add to the worker's summed word loss, the worker's share of the terms in the
         reported loss, and what to log.
     """
-    sums = [sample_size, *(part for v in values for part in (v.number, v.total.detach()))]
-    shapes = [part.shape for part in sums]
+    # means with a weight first, then means that are only logged, then functions of means
+    values = sorted(values, key=lambda v: (v.function is not None, not v.weight))
+    means = [v.total.float() for v in values if v.function is None and v.weight]
+    sums = [sample_size, *(v.number for v in values), *(v.total.detach() for v in values)]
     local = torch.cat([part.float().flatten() for part in sums]) * (not dummy)
     world = local
     if distributed and torch.distributed.is_available() and torch.distributed.is_initialized():
         world = local.clone()
         torch.distributed.all_reduce(world)
-    (size, *ours), (_, *own) = (
-        map(Tensor.view, parts.split([shape.numel() for shape in shapes]), shapes)
-        for parts in (world, local)
-    )
+    sizes = [1, len(values), *(v.total.numel() for v in values)]
+    size, numbers, *totals = world.split(sizes)
+    _, own_numbers, *own_totals = local.split(sizes)
+    size, numbers = size.squeeze(0), numbers.clamp(min=1)
     loss = share = torch.zeros_like(size)
+    if means:  # all at once: what costs a GPU time is to start an operation
+        weights = torch.tensor([v.weight for v in values[: len(means)]])
+        weights = weights.to(local.device, non_blocking=True) / numbers[: len(means)]
+        loss, share = weights @ torch.stack(means), weights @ torch.cat(own_totals[: len(means)])
     log: dict[str, Tensor] = {}
     for v, number, total, own_number, own_total in zip(
-        values, ours[::2], ours[1::2], own[::2], own[1::2], strict=True
+        values, numbers, totals, own_numbers, own_totals, strict=True
     ):
-        number = number.clamp(min=1)
+        total, own_total = total.view_as(v.total), own_total.view_as(v.total)
         if v.function:
             own_total = v.function(total / number) * own_number
-        log[f"sum_{v.name}"], log[f"num_{v.name}"] = own_total, own_number
-        if v.weight and v.function:
+        if v.function and v.weight:
             mean = (v.total + (total - v.total).detach()) / number
             loss = loss + v.weight * v.function(mean)
-        elif v.weight:
-            loss = loss + v.weight * v.total / number
-        if v.weight:
             share = share + v.weight * own_total / number
+        log[f"sum_{v.name}"], log[f"num_{v.name}"] = own_total, own_number
     return loss * size, share * size, log
 
 
@@ -82,9 +85,10 @@ def log_means(logging_outputs: Sequence[dict[str, Any]]) -> list[str]:
     """Log every term as the mean over what it was summed over; return the names."""
     totals: Counter[str] = Counter()
     for log in logging_outputs:
-        totals.update(
-            {name: float(value) for name, value in log.items() if name[:4] in ("sum_", "num_")}
-        )
+        names = [name for name in log if name[:4] in ("sum_", "num_")]
+        if names:  # fetched together: a GPU would be waited for once for each
+            values = torch.stack([torch.as_tensor(log[name]) for name in names]).tolist()
+            totals.update(dict(zip(names, values, strict=True)))
     names = [key[4:] for key in sorted(totals) if key.startswith("num_") and totals[key] > 0]
     for name in names:
         number = totals[f"num_{name}"]
@@ -138,7 +142,7 @@ class TermsCrossEntropyCriterion(LabelSmoothedCrossEntropyCriterion):
         dummy = bool(sample.get("ignore_grad", False))
         values = self.weighted_terms(net_output, model, dummy)
         if values is not None:
-            size = torch.tensor(sample_size, device=loss.device)
+            size = loss.new_full((), sample_size)
             added, share, log = reduced(values, size, dummy, distributed=self.training)
             loss, logged = loss + added, logged + share
             logging_output |= log

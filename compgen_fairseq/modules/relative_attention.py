@@ -3,6 +3,8 @@
 Source: Shaw et al. (2018), "Self-Attention with Relative Position Representations".
 """
 
+from functools import lru_cache
+
 import torch
 import torch.nn as nn
 import torch.nn.functional as F
@@ -36,15 +38,26 @@ class RelativePositions(nn.Module):
         Returns:
             ``(keys, values)``, each of shape ``(query_len, key_len, head_dim)``.
         """
-        device = self.keys.device
-        query = torch.arange(key_len - query_len, key_len, device=device)
-        key = torch.arange(key_len, device=device)
-        distance = (key - query[:, None]).clamp(-self.max_distance, self.max_distance)
-        index = distance + self.max_distance
+        index = _distances(query_len, key_len, self.max_distance, self.keys.device)
         return tuple(  # type: ignore[return-value]
             apply_dropout(F.embedding(index, table), self.dropout, self.training)
             for table in (self.keys, self.values)
         )
+
+
+@lru_cache(maxsize=8)  # of a batch's lengths; every layer asks for the same
+def _distances(query_len: int, key_len: int, longest: int, device: torch.device) -> Tensor:
+    """How far each key is from each query, clipped, from 0 on: ``(query_len, key_len)``."""
+    with torch.inference_mode(False):  # training may come after
+        query = torch.arange(key_len - query_len, key_len, device=device)
+        key = torch.arange(key_len, device=device)
+        return (key - query[:, None]).clamp(-longest, longest) + longest
+
+
+def _by_position(x: Tensor, table: Tensor) -> Tensor:
+    """``(batch * heads, query_len, m)`` times each query's ``(query_len, m, n)``, which gives
+    ``(batch * heads, query_len, n)``."""
+    return (x.transpose(0, 1) @ table).transpose(0, 1)
 
 
 def attend(
@@ -76,17 +89,24 @@ def attend(
     """
     if relative is None and not need_weights:
         return F.scaled_dot_product_attention(query, key, value, mask, dropout), None
+    batch, (query, key, value) = query.shape[:2], (x.flatten(0, 1) for x in (query, key, value))
     query = query * query.size(-1) ** -0.5
-    scores = query @ key.transpose(-1, -2)
-    if relative is not None:
-        scores += torch.einsum("bhqd,qkd->bhqk", query, relative[0])
+    if relative is None:
+        scores = query @ key.transpose(1, 2)
+    else:
+        distant = _by_position(query, relative[0].transpose(1, 2))
+        scores = torch.baddbmm(distant, query, key.transpose(1, 2))
+    scores = scores.unflatten(0, batch)
     if mask is not None:
-        scores += mask
+        scores = scores + mask  # in place, on a view, would copy in the backward pass
     weights = F.softmax(scores, dim=-1, dtype=torch.float32).type_as(value)
-    dropped = apply_dropout(weights, dropout, training=True)
-    out = dropped @ value
-    if relative is not None:
-        positions = torch.einsum("bhqk,qkd->bhqd", dropped, relative[1])
+    dropped = apply_dropout(weights, dropout, training=True).flatten(0, 1)
+    if relative is None:
+        out = dropped @ value
+    else:
+        positions = _by_position(dropped, relative[1])
         streams = value.size(-1) // positions.size(-1)
-        out += positions if streams == 1 else positions.repeat(1, 1, 1, streams)
-    return out, weights
+        if streams > 1:
+            positions = positions.repeat(1, 1, streams)
+        out = torch.baddbmm(positions, dropped, value)
+    return out.unflatten(0, batch), weights

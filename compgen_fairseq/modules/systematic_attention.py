@@ -154,24 +154,24 @@ class SystematicAttention(nn.Module):
             ``(streams, batch, len, dim)`` and the last stream's weights
             ``(batch, heads, len, src_len)`` or None.
         """
-        streams, dim = x.size(0), x.size(-1)
+        streams = x.size(0)
         if mask is not None and streams > 1:
             mask = mask.repeat(streams, 1, 1, 1)
-        weight, bias = self.qk_proj.weight, self.qk_proj.bias
-        query = nn.functional.linear(x, weight[:dim], bias[:dim])
+        weights, biases = self.qk_proj.weight.chunk(2), self.qk_proj.bias.chunk(2)
+        query = nn.functional.linear(x, weights[0], biases[0])
         query = self._heads(unpack(query, packed))
         if cache is not None and "memory_key" in cache:
             key, value = cache["memory_key"], cache["memory_value"]
         else:
-            key = self._heads(nn.functional.linear(memory, weight[dim:], bias[dim:]))
+            key = self._heads(nn.functional.linear(memory, weights[1], biases[1]))
             value = self._heads(self.v_proj(memory))
             if cache is not None:
                 cache["memory_key"], cache["memory_value"] = key, value
         dropout = self.dropout if self.training else 0.0
         need_weights = need_weights or self.observer is not None
-        out, weights = attend(query, key, value, mask, None, dropout, need_weights)
+        out, shares = attend(query, key, value, mask, None, dropout, need_weights)
         out = self._merge(out, streams)
-        self._show(weights, out.size(1))
-        if weights is not None:
-            weights = weights[-out.size(1) :]
-        return self.out_proj(pack(out, packed)), weights
+        self._show(shares, out.size(1))
+        if shares is not None:
+            shares = shares[-out.size(1) :]
+        return self.out_proj(pack(out, packed)), shares

@@ -13,8 +13,8 @@ class FusedAdam(FairseqAdam):
     """``torch.optim.AdamW(fused=True)``, on the CPU, too, with the options of ``--optimizer adam``.
 
     fairseq's Adam takes a pass over the memory of all parameters for each of its eight operations;
-    here it is one, and the epsilon is Kingma and Ba's (2015, algorithm 1), after the correction of
-    the bias. Weight decay is decoupled, as fairseq's.
+    here it is one, and so it is for the norm of the gradients. The epsilon is Kingma and Ba's
+    (2015, algorithm 1), after the correction of the bias. Weight decay is decoupled, as fairseq's.
     """
 
     supports_flat_params = True  # of --fp16: each number has a step of its own
@@ -26,3 +26,18 @@ class FusedAdam(FairseqAdam):
                 raise ValueError(f"--optimizer fused_adam can't take {name}: leave it out")
         FairseqOptimizer.__init__(self, cfg)
         self._optimizer = torch.optim.AdamW(params, fused=True, **self.optimizer_config)
+
+    @torch.no_grad()
+    def clip_grad_norm(self, max_norm, aggregate_norm_fn=None):
+        """Scale the gradients down to a norm of ``max_norm``, if it is above 0; return their norm,
+        which with shards of a model (FSDP) comes from ``aggregate_norm_fn``."""
+        grads = [p.grad for p in self.params if p.grad is not None]
+        if not grads:
+            return super().clip_grad_norm(max_norm, aggregate_norm_fn)
+        norms = torch._foreach_norm(grads, 2, dtype=torch.float32)
+        norm = torch.linalg.vector_norm(torch.stack(norms))
+        if aggregate_norm_fn is not None:
+            norm = aggregate_norm_fn(norm)
+        if max_norm > 0:
+            torch._foreach_mul_(grads, (max_norm / (norm + 1e-6)).clamp_(max=1))
+        return norm

@@ -198,3 +198,21 @@ def test_what_a_batch_has_none_of_is_logged_as_none():
     loss, share, logged = reduced([value], torch.tensor(3), dummy=False, distributed=False)
     assert loss == share == 0
     assert logged == {"sum_x": 0, "num_x": 0}
+
+
+def test_means_functions_of_means_and_what_is_only_logged():
+    a, b = torch.tensor([3.0, 4.0], requires_grad=True), torch.tensor(6.0, requires_grad=True)
+    values = [
+        WeightedTerm("entropy", 2.0, a, torch.tensor(2), torch.sum),
+        WeightedTerm("logged", 0.0, torch.tensor(float("nan")), torch.tensor(1)),
+        WeightedTerm("mean", 0.5, b, torch.tensor(4)),
+    ]
+    loss, share, logged = reduced(values, torch.tensor(10), dummy=False, distributed=False)
+    assert loss == share == pytest.approx(10 * (2.0 * 7 / 2 + 0.5 * 6 / 4))
+    loss.backward()
+    assert a.grad.tolist() == [10.0, 10.0]
+    assert b.grad == pytest.approx(1.25)
+    assert logged["sum_entropy"] == 7
+    assert logged["num_entropy"] == 2
+    assert (logged["sum_mean"], logged["num_mean"]) == (6, 4)
+    assert logged["sum_logged"].isnan()

@@ -1,5 +1,6 @@
 """One kernel, and fairseq's Adam but for its epsilon."""
 
+import pytest
 import torch
 from fairseq.optim.adam import FairseqAdam, FairseqAdamConfig
 
@@ -21,3 +22,18 @@ def test_steps_are_fairseqs():
     torch.testing.assert_close(*ends)
     assert not torch.allclose(ends[0], start)
     assert FusedAdam.supports_flat_params  # --fp16 has one vector of all parameters
+
+
+@pytest.mark.parametrize("longest", [0.0, 0.5, 100.0])
+def test_gradients_are_clipped_as_fairseqs_adam_does(longest):
+    cfg = FairseqAdamConfig(lr=[0.01], adam_betas="(0.9, 0.98)")
+    found = []
+    for kind in (FairseqAdam, FusedAdam):
+        torch.manual_seed(1)
+        parameters = [torch.nn.Parameter(torch.randn(n, 3)) for n in (1, 2, 3)]
+        for parameter in parameters[1:]:  # the first has no gradient
+            parameter.grad = torch.randn_like(parameter)
+        norm = kind(cfg, parameters).clip_grad_norm(longest)
+        found.append([norm, *(parameter.grad for parameter in parameters[1:])])
+    torch.testing.assert_close(*found)
+    assert FusedAdam(cfg, parameters[:1]).clip_grad_norm(longest) == 0
