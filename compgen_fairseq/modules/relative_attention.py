@@ -57,7 +57,7 @@ def _distances(query_len: int, key_len: int, longest: int, device: torch.device)
 def _by_position(x: Tensor, table: Tensor) -> Tensor:
     """``(batch * heads, query_len, m)`` times each query's ``(query_len, m, n)``, which gives
     ``(batch * heads, query_len, n)``."""
-    return (x.transpose(0, 1) @ table).transpose(0, 1)
+    return torch.bmm(x.transpose(0, 1), table).transpose(0, 1)
 
 
 def attend(
