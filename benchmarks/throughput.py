@@ -15,8 +15,8 @@ change in the machine's load hits all of them alike. What is reported:
   and optimizer state plus everything allocated on top, as counted by the allocator (CUDA's
   statistics, or PyTorch's memory profiler on a CPU). The largest of the batches counts. Unlike the
   resident size of the process it is the same in every run.
-- *operations*: how many operations of PyTorch, views included, an update starts. Small models on a
-  GPU take as long as that takes.
+- *operations*: how many operations of PyTorch, views included, an update starts. On a GPU the
+  time of a small model is the time it takes to start them.
 - *ratios*: to the baseline, in the same round; median over the rounds. Above 1 is faster (larger).
 """
 
@@ -223,6 +223,8 @@ def measure(
     largest = max(batches["training"], key=lambda s: s["target"].numel())
     for c in contenders:
         c.trainer.zero_grad()
+        c.work("training", largest)  # what is kept from then on is not counted
+        c.trainer.zero_grad()
         with Operations() as started:
             c.work("training", largest)
         c.operations = started.number
@@ -239,7 +241,7 @@ def ratio(measured: str, one: Contender, other: Contender) -> float:
 
 
 def results(contenders: Sequence[Contender], baseline: Contender, tokens: dict[str, int]) -> list:
-    """One dictionary per model: label, parameters, the three measures and their ratios."""
+    """One dictionary per model: label, parameters, operations, the three measures, their ratios."""
     rows = []
     for c in contenders:
         parameters = sum(p.numel() for p in c.trainer.model.parameters() if p.requires_grad)

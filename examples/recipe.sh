@@ -52,7 +52,7 @@ if python -c 'import sys, torch; sys.exit(not torch.cuda.is_available())'; then 
 export SEED="${SEED:-1}"
 
 [[ ${SIZE:=tiny} == @(tiny|paper) ]] || refuse "SIZE=$SIZE is neither tiny nor paper"
-adam=adam # fairseq's starts seven operations a parameter, 40% of all that a GPU has to start for SAL
+adam=adam # fairseq's starts 13 operations a parameter, 40% of SAL's, and a GPU waits for each
 if [[ $SIZE == paper ]]; then adam=fused_adam; fi
 
 # train_sq ARCH FLAG...: trains SQ-Transformer, its baseline or an ablation, as METHOD says: the

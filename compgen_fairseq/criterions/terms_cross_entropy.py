@@ -65,7 +65,9 @@ def reduced(
     if means:  # all at once: what costs a GPU time is to start an operation
         weights = torch.tensor([v.weight for v in values[: len(means)]])
         weights = weights.to(local.device, non_blocking=True) / numbers[: len(means)]
-        loss, share = weights @ torch.stack(means), weights @ torch.cat(own_totals[: len(means)])
+        # sums, not a product of vectors, which --amp would take in half precision
+        loss = (weights * torch.stack(means)).sum()
+        share = (weights * torch.cat(own_totals[: len(means)])).sum()
     log: dict[str, Tensor] = {}
     for v, number, total, own_number, own_total in zip(
         values, numbers, totals, own_numbers, own_totals, strict=True

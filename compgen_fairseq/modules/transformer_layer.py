@@ -52,7 +52,7 @@ class FeedForward(nn.Module):
         gate_hidden = apply_dropout(gate_hidden, self.dropout, self.training)
         gate = torch.sigmoid(self.gate(gate_hidden))
         out, gate = out.type_as(x), gate.type_as(x)  # --amp mixes types
-        return self.norm(torch.addcmul(out, gate, x - out))  # backwards cheaper than lerp
+        return self.norm(torch.addcmul(out, gate, x - out))  # cheaper backwards than lerp
 
 
 class StreamLayer(nn.Module):

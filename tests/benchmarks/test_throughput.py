@@ -45,6 +45,7 @@ def test_reports_every_model_and_its_ratios_to_the_baseline(
         # parameters and Adam's two moments are the least that an update holds, in single precision
         assert model["memory"] > 3 * 4 * model["parameters"]
     assert models["sal"]["memory"] == models["again"]["memory"]
+    assert models["sal"]["operations"] == models["again"]["operations"]
     assert models["sal"]["memory_ratio"] > 1.2
     assert models["sal"]["parameters"] > models["plain"]["parameters"]
 

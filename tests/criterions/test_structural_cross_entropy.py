@@ -216,3 +216,15 @@ def test_means_functions_of_means_and_what_is_only_logged():
     assert logged["num_entropy"] == 2
     assert (logged["sum_mean"], logged["num_mean"]) == (6, 4)
     assert logged["sum_logged"].isnan()
+
+
+def test_terms_stay_in_single_precision_with_amp():
+    found = []
+    for half in (False, True):
+        total = torch.tensor(1e5, requires_grad=True)
+        values = [WeightedTerm("x", 1e-3, total, torch.tensor(100_000))]
+        with torch.autocast("cpu", torch.float16, enabled=half):
+            loss, share, _ = reduced(values, torch.tensor(4096), dummy=False, distributed=False)
+        loss.backward()
+        found.append([float(x) for x in (loss, share, total.grad)])
+    assert found[0] == found[1]

@@ -40,9 +40,11 @@ METHODS = {
     "wmt14_en_fr srl": "--arch sq_transformer_wmt_en_fr --attention srl --dropout 0.1",
     "wmt14_en_fr proto": "--arch proto_transformer_wmt_en_de --prototype-stage1-epochs 3",
     "iwslt14_en_de plain": "--arch sq_transformer_iwslt_de_en --source-lang en --target-lang de",
-    "cognition proto paper": "--patience 10 --prototype-min-count 50 --prototype-stage1-epochs 8",
+    "cognition proto paper": "--optimizer fused_adam --patience 10 --prototype-min-count 50 "
+    "--prototype-stage1-epochs 8",
     "wmt17_en_de proto paper": "--prototype-restart --prototype-sample-size 0 --dropout 0.1",
-    "wmt17_en_de plain paper": "--dropout 0.3 --max-tokens 4096 --warmup-updates 4000 --lr 5e-4",
+    "wmt17_en_de plain paper": "--optimizer fused_adam --dropout 0.3 --max-tokens 4096 "
+    "--warmup-updates 4000 --lr 5e-4",
     "bitext transformer": "--arch transformer_iwslt_de_en --criterion label_smoothed_cross_entropy",
 }
 

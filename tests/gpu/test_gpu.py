@@ -43,7 +43,7 @@ def train(run, on_gpu, tiny_data):
         return run(
             "fairseq_cli.train",
             *(tiny_data, *on_gpu, "--task", "compgen_translation", *MODELS[name]),
-            *("--optimizer", "adam", "--lr", 0.001, "--max-tokens", 200, "--seed", 1),
+            *("--optimizer", "fused_adam", "--lr", 0.001, "--max-tokens", 200, "--seed", 1),
             *("--max-update", updates, "--save-dir", folder, "--log-interval", 1, *flags),
             *("--distributed-world-size", 1),
             python=sys.executable if CUDA else None,

@@ -55,6 +55,14 @@ def test_distances_are_clipped():
     assert torch.equal(positions(1, 4)[0], keys[-1:])  # a single query is the last position
 
 
+def test_what_decoding_looked_up_serves_training():
+    positions = RelativePositions(1)
+    with torch.inference_mode():
+        positions(7, 7)
+    positions(7, 7)[0].sum().backward()
+    assert positions.keys.grad.sum() == 49
+
+
 def test_lookups_are_dropped_out_in_training_only():
     positions = RelativePositions(8, dropout=0.5)
     assert (positions(6, 6)[0] == 0).any()

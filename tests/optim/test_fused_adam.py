@@ -24,8 +24,9 @@ def test_steps_are_fairseqs():
     assert FusedAdam.supports_flat_params  # --fp16 has one vector of all parameters
 
 
+@pytest.mark.parametrize("together", [None, lambda norm: 2 * norm])  # of several shards
 @pytest.mark.parametrize("longest", [0.0, 0.5, 100.0])
-def test_gradients_are_clipped_as_fairseqs_adam_does(longest):
+def test_gradients_are_clipped_as_fairseqs_adam_does(longest, together):
     cfg = FairseqAdamConfig(lr=[0.01], adam_betas="(0.9, 0.98)")
     found = []
     for kind in (FairseqAdam, FusedAdam):
@@ -33,7 +34,7 @@ def test_gradients_are_clipped_as_fairseqs_adam_does(longest):
         parameters = [torch.nn.Parameter(torch.randn(n, 3)) for n in (1, 2, 3)]
         for parameter in parameters[1:]:  # the first has no gradient
             parameter.grad = torch.randn_like(parameter)
-        norm = kind(cfg, parameters).clip_grad_norm(longest)
+        norm = kind(cfg, parameters).clip_grad_norm(longest, together)
         found.append([norm, *(parameter.grad for parameter in parameters[1:])])
     torch.testing.assert_close(*found)
     assert FusedAdam(cfg, parameters[:1]).clip_grad_norm(longest) == 0
