@@ -1,6 +1,7 @@
 """What current PyTorch and NumPy need from fairseq: the only place that works around fairseq."""
 
 import argparse
+import contextlib
 import functools
 import logging
 import os
@@ -44,6 +45,8 @@ from compgen_fairseq.around import around  # noqa: E402
 
 logger = logging.getLogger(__name__)
 
+NEW_FOLDERS: list[str] = []  # of checkpoints, which this process has made
+
 
 def apply() -> None:
     """Mend what is no function of fairseq; importing this module mends those."""
@@ -59,6 +62,14 @@ around(data_utils, "load_indexed_dataset")(files.open_sentences)
 around(data_utils, "infer_language_pair")(files.find_language_pair)
 around(checkpoint_utils, "load_checkpoint_to_cpu")(files.open_checkpoint)
 around(hub_utils, "from_pretrained")(files.open_run)
+
+
+@around(checkpoint_utils, "verify_checkpoint_directory")
+def remember_a_new_folder(verify: Callable[..., None], save_dir: str) -> None:
+    """Have a command that fails take away the folder it made for checkpoints, if that is empty."""
+    if not os.path.exists(save_dir):
+        NEW_FOLDERS.append(save_dir)
+    verify(save_dir)
 
 
 @around(AMPOptimizer, "step")
@@ -324,6 +335,9 @@ def say_errors_in_sentences() -> None:
     def say(kind: type[BaseException], error: BaseException, trace: TracebackType | None) -> None:
         if isinstance(error, Exception):
             print(f"{Path(sys.argv[0]).name}: {errors.sentence(error)}", file=sys.stderr)
+            for folder in NEW_FOLDERS:
+                with contextlib.suppress(OSError):
+                    os.rmdir(folder)
         else:
             hook(kind, error, trace)
 
