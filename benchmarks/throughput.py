@@ -222,9 +222,7 @@ def measure(
         print(f"round {turn} of {rounds} done", file=sys.stderr)
     largest = max(batches["training"], key=lambda s: s["target"].numel())
     for c in contenders:
-        c.trainer.zero_grad()
         c.work("training", largest)  # what is kept from then on is not counted
-        c.trainer.zero_grad()
         with Operations() as started:
             c.work("training", largest)
         c.operations = started.number

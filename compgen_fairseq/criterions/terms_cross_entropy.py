@@ -65,20 +65,23 @@ def reduced(
     if means:  # all at once: what costs a GPU time is to start an operation
         weights = torch.tensor([v.weight for v in values[: len(means)]])
         weights = weights.to(local.device, non_blocking=True) / numbers[: len(means)]
-        # sums, not a product of vectors, which --amp would take in half precision
-        loss = (weights * torch.stack(means)).sum()
-        share = (weights * torch.cat(own_totals[: len(means)])).sum()
+        # no product of vectors, which --amp would take in half precision
+        loss = (weights * torch.stack(means)).sum(dtype=torch.float64).float()
+        share = (weights * torch.cat(own_totals[: len(means)])).sum(dtype=torch.float64).float()
     log: dict[str, Tensor] = {}
     for v, number, total, own_number, own_total in zip(
         values, numbers, totals, own_numbers, own_totals, strict=True
     ):
-        total, own_total = total.view_as(v.total), own_total.view_as(v.total)
+        own_total = own_total.view_as(v.total)
         if v.function:
-            own_total = v.function(total / number) * own_number
-        if v.function and v.weight:
-            mean = (v.total + (total - v.total).detach()) / number
-            loss = loss + v.weight * v.function(mean)
-            share = share + v.weight * own_total / number
+            total = total.view_as(v.total)
+            if v.weight:
+                total = v.total + (total - v.total).detach()
+            value = v.function(total / number)
+            own_total = value.detach() * own_number
+            if v.weight:
+                loss = loss + v.weight * value
+                share = share + v.weight * own_total / number
         log[f"sum_{v.name}"], log[f"num_{v.name}"] = own_total, own_number
     return loss * size, share * size, log
 

@@ -294,7 +294,7 @@ def _check_training(options: Any) -> None:
     if half and zeros and getattr(options.optimizer, "weight_decay", 0):
         raise ValueError(
             "in half precision weight decay would shrink the prototype attention in stage 1: use "
-            "--amp, or --memory-efficient-fp16 with --optimizer adam (on several processes also "
+            "--amp, or --memory-efficient-fp16 with --optimizer adam (on several processes with "
             "--find-unused-parameters), or leave out --weight-decay"
         )
     if options.ema.store_ema:
