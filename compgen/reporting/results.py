@@ -6,7 +6,6 @@ import shlex
 from pathlib import Path
 from typing import Any
 
-from compgen import provenance
 from compgen.reporting import outcomes
 from compgen.reporting.curves import points_of, read_log
 from compgen.reporting.runs import (
@@ -39,8 +38,9 @@ def result(folder: Path | str, may_differ: frozenset[str] = frozenset()) -> dict
     ``verdicts`` says, for the chosen checkpoint, which test sentences were right; ``chosen`` says
     by what metric of which validation subset, and what part of the data that is; ``settings`` is
     a fingerprint of the command's flags that may change a score, but the seed; minutes are those
-    of all sessions, none if the training was begun without being recorded; ``changed`` are
-    settings that an earlier session had otherwise.
+    of all sessions, none if the training was begun without being recorded; ``machine`` names every
+    session's, ``changed`` the settings that an earlier session had otherwise; command, revision
+    and versions are the last session's.
 
     Args:
         folder: of the run.
@@ -85,7 +85,7 @@ def result(folder: Path | str, may_differ: frozenset[str] = frozenset()) -> dict
         "sessions": len(sessions),
         "changed": list(changed(before, settings)),
         "parameters": run.record["parameters"],
-        "machine": provenance.machine(last["machine"]),
+        "machine": run.machine,
         "revision": last["revision"],
         "versions": last["versions"],
         "command": without_folders(last["command"]),

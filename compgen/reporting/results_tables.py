@@ -1,5 +1,6 @@
 """RESULTS.md: the tables of a folder of results, beside the papers' figures."""
 
+import re
 import tomllib
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
@@ -14,6 +15,7 @@ from compgen.reporting.runs import CHECKPOINTS, DATA, Run, ScoreName, read_resul
 PAPERS = "papers.toml"
 HELD_OUT = ("train20", "last20")  # validation sets of the training distribution's own data
 UNTRAINED = 10.0  # percent
+ON_CPUS = re.compile(r"\d+ cores of ")  # a machine with GPUs is named after these
 DOWN = " ↓"  # behind the name of a score whose best value is the lowest
 INTRODUCTION = """\
 # Results
@@ -21,8 +23,8 @@ INTRODUCTION = """\
 Scores are percentages over whole test sets: mean ± standard deviation over n seeds, median and
 worst, of the checkpoint that validation chose; then mean ± standard deviation of the last one.
 *Paper* is the paper's own figure, *ours* a method of no paper. The [recipes](examples/README.md)
-explain the methods. CPU minutes are per run, without a GPU's time; machines differ by a factor
-of 2. [results](results) has a file for each run, with its command, machine and revision;
+explain the methods. CPU minutes are the mean of the runs without a GPU; machines differ by a
+factor of 4. [results](results) has a file for each run, with its command, machine and revision;
 `compgen-results tables results --out RESULTS.md` makes this page.
 
 A setting is a line of [tables.txt](examples/tables.txt):
@@ -109,6 +111,10 @@ def _headline(method: str, score: ScoreName, rows: dict[str, Row], figures: dict
     return "; ".join(filter(None, [here, there]))
 
 
+def _on_cpus(run: Run) -> bool:
+    return all(map(ON_CPUS.match, run.machine.split("; then ")))
+
+
 def _origin(valid: Any) -> str:
     """Where a validation set is from: a part's name, how many pairs were held out, or files."""
     if isinstance(valid, list):
@@ -164,7 +170,8 @@ def _table(runs: Sequence[Run], paper: dict[str, Any], ours: Sequence[str]) -> l
                 figures.get(name, {}).get(row.label, ""),
                 span([run.updates for run in row.runs]),
             ]
-            cells += [_mean(r.record[key] for r in row.runs) for key in ("epochs", "cpu_minutes")]
+            cells += [_mean(run.record["epochs"] for run in row.runs)]
+            cells += [_mean(r.record["cpu_minutes"] for r in row.runs if _on_cpus(r))]
             lines.append(f"| {' | '.join(cells)} |")
     return ["\n".join([*lines, ""]), *_notes(runs, methods, shown)]
 

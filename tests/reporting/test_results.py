@@ -94,7 +94,7 @@ def make(tmp_path):
             "minutes": 4.0,
             "cpu_minutes": 3.0,
             "command": "fairseq-train",
-            "machine": "a CPU",
+            "machine": "2 cores of a CPU",
             "revision": "0123456789ab",
             "data": {"fingerprint": "0a"},
             **changes,
@@ -110,7 +110,8 @@ def make(tmp_path):
 def test_a_table_for_each_setting(make, tmp_path):
     for method, seed, value in (("sal", 1, 90), ("sal", 2, 70), ("mine", 1, 80), ("plain", 7, 5)):
         make(method, seed, value)
-    make("plain", 1, 6, "tiny/b")
+    make("plain", 1, 6, "tiny/b", cpu_minutes=30.0, machine="H200, 1 cores of a CPU")
+    make("plain", 2, 6, "tiny/b")
     said = tables(tmp_path / "results")
     assert "## Tiny\n\nPaper: A paper, Table 1.\n" in said
     first, second = said.split("### a\n")[1].split("### b\n")
@@ -122,7 +123,8 @@ def test_a_table_for_each_setting(make, tmp_path):
         "| exact_match | mine (ours) | 1 | 80.00 | 80.00 | 80.00 | 80.00 |  | 1,200 | 2 | 3 |",
     ]
     assert "chosen by exact_match on valid (test20). Seeds: plain 7; sal 1, 2; mine 1." in first
-    assert "`metric:exact_match`" in first and "| plain | 1 | 6.00 |" in second
+    assert "`metric:exact_match`" in first and "| plain | 2 | 6.00 ± 0.00 |" in second
+    assert "| 2 | 3 |\n" in second  # minutes of a GPU's CPU do not count
 
 
 def test_a_validation_without_a_checkpoint_chooses_none():
