@@ -67,7 +67,7 @@ def compare(
         )
         for name in first
     }
-    test = {"test": "binomial", "bs": str(args.resamples), "seed": str(args.seed)}
+    test = {"test": "permutation", "bs": str(args.resamples), "seed": str(args.seed)}
     return compared, metric.signature(len(a.sources), **test)
 
 
@@ -89,7 +89,7 @@ def describe(name: str, found: Comparison, test: str) -> str:
     if isinstance(found, PairedComparison):
         interval = "  95% interval [{:+.2f}, {:+.2f}]".format(*found.interval)
         about = (
-            f"exact binomial test: of {found.n}, A is higher in {found.a_higher} "
+            f"paired permutation test: of {found.n}, A is higher in {found.a_higher} "
             f"and B in {found.b_higher}"
         )
     else:
@@ -121,7 +121,7 @@ def main(argv: list[str] | None = None) -> int:
         choices=BLEU_TESTS,
         default="bs",
         help="BLEU and chrF: paired bootstrap (default) or approximate randomization; exact match "
-        "and CTER have a bootstrap interval and an exact test",
+        "and CTER have a bootstrap interval and a permutation test",
     )
     group = parser.add_argument_group("CTER")
     group.add_argument("--compound", metavar="FILE", help="the compound of each line")

@@ -75,8 +75,8 @@ def add_options(parser: argparse.ArgumentParser) -> None:
         "--detokenize",
         choices=DETOKENIZERS,
         default="none",
-        help="put hypotheses and references back into plain text first: join @@ subwords, then "
-        "remove every space (chinese) or use sacremoses (moses)",
+        help="put hypotheses and references back into plain text first: join subwords, then do "
+        "no more (subwords), remove every space (chinese) or use sacremoses (moses)",
     )
     text = (
         "the target language's code, for moses; one without rules of its own gets the general ones "

@@ -16,14 +16,15 @@ given '@(--target-lang|-t)'
 [[ ${#found[@]} -eq 0 ]] || target="${found[-1]#--target-lang=}"
 tokenize=()
 if [[ -e $data/sentencepiece.model ]]; then
-    bpe=sentencepiece detok=space plain=(--detokenize none)
-else # Moses' tokens, in subword-nmt's BPE or whole; the log's references lack unknown words
+    bpe=sentencepiece detok=space plain=(--detokenize subwords)
+else # Moses' tokens, in subword-nmt's BPE or whole
     bpe='@@ ' detok=moses
-    plain=(--detokenize moses --lang "$target" --reference "$data/raw/test.$target")
+    plain=(--detokenize moses --lang "$target")
 fi
 if [[ $target == zh ]]; then # written without spaces; validation counts the words of the data
-    detok=space plain=(--detokenize chinese --reference "$data/raw/test.zh") tokenize=(--tokenize zh)
+    detok=space plain=(--detokenize chinese) tokenize=(--tokenize zh)
 fi
+plain+=(--reference "$data/raw/test.$target") # those of the log lack unknown words and pieces
 
 # train_translation ARCH DROPOUT PAPER_UPDATES PAPER_STAGE1_EPOCHS: the checkpoint with the best
 # validation BLEU (beam 5, at most 1.2 x + 10 tokens, as in SQ-Transformer's appendix B.2; label

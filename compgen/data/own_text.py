@@ -198,14 +198,17 @@ def write_text(
 ) -> None:
     """Write ``folder/{train,valid,test}.LANGUAGE``, one pair a line.
 
-    With ``lowercase`` sources that differ in case are the same; the files keep their case.
+    Sources that differ in white space are the same, with ``lowercase`` those that differ in case,
+    too; the files keep both.
     """
     from compgen.data import bitext  # its libraries take a second to import
 
     def read(part: str) -> Iterator[bitext.Pair]:
         return _read(files[part], languages)
 
-    fold = str.lower if lowercase else str
+    def fold(source: str) -> str:
+        return " ".join((source.lower() if lowercase else source).split())
+
     sources = (fold(source) for source, target in read("train") if target)
     chosen = _choose(sources, held_out) if held_out else {}
 

@@ -21,12 +21,12 @@ METHOD = (  # the marks, and what is said of them below a table of the tests
     (
         SENTENCES,
         f"over sentences, p < {LEVEL}: the trained models differ on the test sentences by more "
-        "than chance. A sentence's value is its mean over the row's seeds. The test is the exact "
-        "two-sided sign test on the sentences where the rows differ (McNemar's test where each "
-        "row has one seed), for CTER on the groups of lines that share a compound; the interval "
-        "is a 95% percentile bootstrap over the same units, 1,000 resamples. BLEU has no value "
-        "for a sentence: there the runs whose score is the median of their row (the lower one of "
-        "two) are compared by sacreBLEU's paired bootstrap.",
+        "than chance. A sentence's value is its mean over the row's seeds. The test is the "
+        "two-sided paired permutation test of the mean, exact or with 10,000 permutations "
+        "(McNemar's exact test where each row has one seed), for CTER on the groups of lines that "
+        "share a compound; the interval is a 95% percentile bootstrap over the same units, 1,000 "
+        "resamples. BLEU has no value for a sentence: there the runs whose score is the median of "
+        "their row (the lower one of two) are compared by sacreBLEU's paired bootstrap.",
     ),
     (
         SEEDS,

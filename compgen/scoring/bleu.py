@@ -12,7 +12,7 @@ if TYPE_CHECKING:  # a command's --help need not wait for sacreBLEU
     from sacrebleu.metrics.base import Metric, Score
 
 TOKENIZERS = ("13a", "zh", "intl", "char", "none")
-DETOKENIZERS = ("none", "chinese", "moses")
+DETOKENIZERS = ("none", "subwords", "chinese", "moses")
 SCORES = ("bleu", "chrf")
 
 
@@ -64,8 +64,8 @@ class BleuOptions:
 def plain_text(sentences: Sequence[str], options: BleuOptions) -> list[str]:
     """Undo the tokenization of a system's output or of its references.
 
-    Both ways but ``none``, which keeps sentences as they are, join subwords first.
-    ``chinese`` removes every space; ``moses`` is sacremoses's detokenizer for the language.
+    All ways but ``none``, which keeps sentences as they are, join subwords: ``subwords`` does no
+    more, ``chinese`` removes every space, ``moses`` is sacremoses's detokenizer for the language.
 
     Raises:
         ValueError: ``none`` of sentences in subwords.
@@ -73,10 +73,13 @@ def plain_text(sentences: Sequence[str], options: BleuOptions) -> list[str]:
     if options.detokenize == "none":
         if in_subwords(sentences):
             raise ValueError(
-                "the sentences are in subwords: decode with --remove-bpe, or say --detokenize moses"
+                "the sentences are in subwords: decode with --remove-bpe, or say "
+                "--detokenize subwords"
             )
         return list(sentences)
     whole = [joined(sentence) for sentence in sentences]
+    if options.detokenize == "subwords":
+        return whole
     if options.detokenize == "chinese":
         return ["".join(sentence.split()) for sentence in whole]
     from sacremoses import MosesDetokenizer

@@ -6,9 +6,14 @@ NumPy, SciPy and sacreBLEU are imported where they compute: a command's --help n
 import os
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 from unittest import mock
 
 from compgen.scoring.bleu import BleuOptions, plain_text
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
 
 BLEU_TESTS = {"bs": "paired bootstrap", "ar": "approximate randomization"}
 MOST_DRAWN = 2**28  # sentences in all resamples of sacreBLEU, which draws them at once: 2 GiB
@@ -26,7 +31,7 @@ class PairedComparison:
         a_higher: number of units on which the first system's value is the higher one.
         b_higher: the same of the second.
         n: number of units.
-        p_value: of the two-sided exact test that neither is favoured where they differ.
+        p_value: of the two-sided permutation test of ``b - a``.
     """
 
     a: float
@@ -44,8 +49,8 @@ def compare_paired(
     """Compare two systems by their values on the same units.
 
     The interval is a percentile bootstrap over units (Efron and Tibshirani, 1993). The p-value is
-    that of the exact binomial test on the units where the systems differ: McNemar's test for
-    right and wrong, the sign test for values between.
+    that of the paired permutation test of the mean: how often is it as far from 0 when the systems
+    are exchanged on units drawn at random? For right and wrong that is McNemar's exact test.
 
     Args:
         a: the first system's value between 0 and 1 for each unit.
@@ -74,7 +79,6 @@ def compare_paired(
         method="percentile",
         rng=np.random.default_rng(seed),
     ).confidence_interval
-    p_value = stats.binomtest(b_higher, a_higher + b_higher).pvalue if a_higher + b_higher else 1.0
     return PairedComparison(
         a=100 * float(first.mean()),
         b=100 * float(second.mean()),
@@ -82,8 +86,30 @@ def compare_paired(
         a_higher=a_higher,
         b_higher=b_higher,
         n=first.size,
-        p_value=float(p_value),
+        p_value=_p_value(differences[differences != 0]),
     )
+
+
+def _p_value(differences: "NDArray[np.float64]") -> float:
+    """Of the permutation test that turns the signs of differences, of which none is 0; of many
+    that are not equally large 10,000 permutations are drawn."""
+    import numpy as np
+    from scipy import stats
+
+    higher, n = int((differences > 0).sum()), len(differences)
+    if len(set(abs(differences))) < 2:
+        return float(stats.binomtest(higher, n).pvalue) if n else 1.0
+    found = stats.permutation_test(
+        (differences, np.zeros(n)),
+        # rounded, or equal means may count as unequal
+        lambda x, y, axis: np.round(np.mean(x - y, axis=axis), 9),
+        permutation_type="samples",
+        vectorized=True,
+        n_resamples=RESAMPLES["ar"],
+        batch=100,
+        rng=np.random.default_rng(1),
+    )
+    return float(found.pvalue)
 
 
 def relative_change(a: Sequence[float], b: Sequence[float]) -> tuple[float, tuple[float, float]]:

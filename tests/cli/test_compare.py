@@ -35,13 +35,15 @@ def test_exact_match(tiny_log, better, capsys):
     assert numbers["difference"] == pytest.approx(100 * 5 / 37)
     low, high = numbers["interval"]
     assert 0 <= low < numbers["difference"] < high < 40
-    stamp = "metric:exact_match|case:mixed|test:binomial|bs:200|seed:4|n:37|version:"
+    stamp = "metric:exact_match|case:mixed|test:permutation|bs:200|seed:4|n:37|version:"
     assert found["signature"].startswith(stamp)
 
     assert compare.main(options) == 0
     printed = capsys.readouterr().out
     assert f"B - A   +13.51  95% interval [{low:+.2f}, {high:+.2f}]\n" in printed
-    assert "p       0.0625  (exact binomial test: of 37, A is higher in 0 and B in 5)" in printed
+    assert (
+        "p       0.0625  (paired permutation test: of 37, A is higher in 0 and B in 5)" in printed
+    )
     assert printed.splitlines()[-1] == found["signature"]
 
 

@@ -26,6 +26,14 @@ def test_moses_text_becomes_plain_in_its_language():
     assert plain_text([tokens], french) == ['E-Mail-Test, "gut" & l\'amour.']
 
 
+def test_subwords_become_words_and_nothing_else():
+    subwords = BleuOptions(detokenize="subwords")
+    assert plain_text(["▁Ein ▁kl einer ▁H und ▁.", "a@@ b  c"], subwords) == [
+        "Ein kleiner Hund .",
+        "ab  c",
+    ]
+
+
 def test_without_detokenization_nothing_changes():
     assert plain_text(["ab  c", ""], BleuOptions()) == ["ab  c", ""]
     with pytest.raises(ValueError, match="the sentences are in subwords: decode with --remove-bpe"):

@@ -5,6 +5,7 @@ import os
 import random
 import subprocess
 import sys
+from math import comb
 
 import numpy as np
 import pytest
@@ -21,6 +22,23 @@ def test_the_p_value_is_mcnemars():
     assert (found.a, found.b) == (pytest.approx(70), pytest.approx(95))
     assert found.b - found.a == pytest.approx(25)
     assert found.p_value == pytest.approx(2 * (1 + 7) / 2**7)  # of 7 tosses at most 1 head, twice
+
+
+def test_the_p_value_is_that_of_the_mean():
+    """Not of the signs: b is higher on more units, a by more."""
+    a, b = [0.8] * 4 + [0.0] * 6, [0.0] * 4 + [0.2] * 6
+    found = compare_paired(a, b)
+    assert (found.a_higher, found.b_higher) == (4, 6) and found.b < found.a
+    # at least 2 in ten units: of 4 signs of 0.8 and 6 of 0.2
+    as_far = sum(
+        comb(4, big) * comb(6, small)
+        for big in range(5)
+        for small in range(7)
+        if abs(0.8 * (4 - 2 * big) + 0.2 * (6 - 2 * small)) > 2 - 1e-9
+    )
+    assert found.p_value == pytest.approx(as_far / 2**10)
+    many = compare_paired(a * 300, b * 300)
+    assert many.p_value < 0.001 and many.interval[1] < 0
 
 
 def test_the_interval_is_that_of_the_difference():
