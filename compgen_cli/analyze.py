@@ -23,7 +23,7 @@ KINDS = {
 def parse(argv: list[str]) -> argparse.Namespace:
     """The command line; ``compgen_fairseq.analysis`` has a module for each kind."""
     top = Parser(prog="compgen-analyze", description=__doc__)
-    commands = top.add_subparsers(dest="kind", required=True, metavar="KIND")
+    commands = top.add_subparsers(required=True, metavar="KIND")
     for kind, text in KINDS.items():
         one = commands.add_parser(kind, help=text, description=text)
         if kind in argv[:1]:
@@ -33,6 +33,7 @@ def parse(argv: list[str]) -> argparse.Namespace:
             text = "where to write" + (" (default: print the words of each code)" * printed)
             one.add_argument("--out", required=not printed, metavar="FOLDER", help=text)
             one.set_defaults(run=module.run)
+            return one.parse_intermixed_args(argv[1:])  # WORDs may come behind a flag
     return top.parse_args(argv)
 
 

@@ -4,12 +4,14 @@
 # for separate trainings where each machine, or each process, has a single GPU or none.
 set -euo pipefail
 flags=()
-if [[ -n ${WORLD_SIZE:-} && -n ${RANK:-} ]]; then # torchrun
+if [[ -z ${LAUNCH:-} ]]; then # the variables below may be another program's
+    exec fairseq-train "$@"
+elif [[ -n ${WORLD_SIZE:-} && -n ${RANK:-} ]]; then # torchrun
     flags=(
         --distributed-init-method env:// --distributed-world-size "$WORLD_SIZE"
         --distributed-rank "$RANK" --device-id "${LOCAL_RANK:-0}" --distributed-no-spawn
     )
-elif [[ -n ${LAUNCH:-} && -n ${SLURM_STEP_NODELIST:-} ]]; then # srun; a batch script has no step
+elif [[ -n ${SLURM_STEP_NODELIST:-} ]]; then # srun; a batch script has no step
     hosts="$(scontrol show hostnames "$SLURM_STEP_NODELIST")"
     host="${hosts%%$'\n'*}"
     flags=(

@@ -223,13 +223,11 @@ train() {
 }
 
 # generate NAME SUBSET FLAG...: decodes with checkpoint_NAME.pt into SAVE/SUBSET.NAME.log, unless
-# that was begun after the checkpoint was written, with the data and flags that are in the log's
-# first line. The flags in "complete" have compgen-score refuse a log that lacks one of SUBSET's
+# that was done with the data, checkpoint and flags that are in the log's first line. The flags in "complete" have compgen-score refuse a log that lacks one of SUBSET's
 # sentences.
 generate() {
-    local name="$1" checkpoint="$save/checkpoint_$1.pt" subset="$2" log="$save/$2.$1.log" flags
+    local name="$1" checkpoint="$save/checkpoint_$1.pt" subset="$2" log="$save/$2.$1.log" begun done
     shift 2
-    flags="data $(sums "$data" | cksum), flags $* ${more[*]}"
     if [[ ! -e $checkpoint ]]; then
         local first="train.sh comes first"
         if [[ -e $save/checkpoint_last.pt ]]; then first="the training was not validated"; fi
@@ -244,21 +242,24 @@ generate() {
         flock -n 8 || [[ $? -ne 1 ]] ||
             { echo "waits for another evaluation of $save" >&2; flock 8; }
     fi
-    [[ $log -nt $checkpoint && $(head -n 1 "$log") == "$flags" ]] && return
-    if [[ $name == last && $save/$subset.best.log -nt $checkpoint ]] &&
-        cmp -s "$save/checkpoint_best.pt" "$checkpoint"; then # the last one is the chosen one
-        cp -p "$save/$subset.best.log" "$log.partial"
-        mv "$log.partial" "$log"
-        return
-    fi
+    begun="data $(sums "$data" | cksum), checkpoint $(sha256sum <"$checkpoint" | cut -c 1-16)"
+    begun+=", flags $* ${more[*]}"
+    for done in "$log" "$save/$subset.best.log"; do # the last checkpoint may be the chosen one
+        if [[ -e $done && $(head -n 1 "$done") == "$begun" ]]; then
+            if [[ $done != "$log" ]]; then
+                cp "$done" "$log.partial"
+                mv "$log.partial" "$log"
+            fi
+            return
+        fi
+    done
     echo "checkpoint_$name.pt, $subset:" >&2
-    echo "$flags" | tee "$log.began" >"$log.partial"
+    echo "$begun" >"$log.partial"
     PYTHONUNBUFFERED=1 fairseq-generate "$data" "${device[@]}" --user-dir "$plugin" \
         --path "$checkpoint" --gen-subset "$subset" "$@" "${more[@]}" 2>"$save/generate.err" |
         python "$root/examples/time_left.py" decoding "${complete[1]}" >>"$log.partial" ||
-        { tail -n 5 "$save/generate.err" >&2; rm "$log".{began,partial}; exit 1; }
-    touch -r "$log.began" "$log.partial" # the checkpoint may have been replaced meanwhile
-    rm "$save/generate.err" "$log.began"
+        { tail -n 5 "$save/generate.err" >&2; rm "$log.partial"; exit 1; }
+    rm "$save/generate.err"
     mv "$log.partial" "$log"
 }
 

@@ -14,7 +14,7 @@ WIDTH, HEIGHT = 3.6, 2.2  # inches
 LOGARITHMIC = 50  # from this ratio of the highest to the lowest value on
 
 
-def line_chart(curve: Curve, rows: Sequence[Row]) -> str:
+def line_chart(curve: Curve) -> str:
     """One metric over the updates: a thin line for each run, a thick one for a row's mean.
 
     Returns:

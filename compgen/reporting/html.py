@@ -83,6 +83,6 @@ def _groups(report: Report, curves: Sequence[Curve]) -> list[tuple[str, list[tup
     groups = []
     for stage, members in groupby(curves, lambda curve: curve.stage):
         heading = "Training" if stage == TRAINING else f"Validation on {stage}"
-        drawn = [(curve.metric, charts.line_chart(curve, report.rows)) for curve in members]
+        drawn = [(curve.metric, charts.line_chart(curve)) for curve in members]
         groups.append((heading, [one for one in drawn if one[1]]))
     return groups

@@ -11,6 +11,7 @@ from compgen.reporting.curves import points_of, read_log
 from compgen.reporting.runs import (
     CHECKPOINTS,
     DATA,
+    DECODING,
     UNCOUNTED,
     Run,
     ScoreName,
@@ -37,7 +38,8 @@ def result(folder: Path | str, may_differ: frozenset[str] = frozenset()) -> dict
     ``scores`` has the chosen checkpoint's and the last one's, each as its metric counts it;
     ``verdicts`` says, for the chosen checkpoint, which test sentences were right; ``chosen`` says
     by what metric of which validation subset, and what part of the data that is; ``settings`` is
-    a fingerprint of the command's flags that may change a score, but the seed; minutes are those
+    a fingerprint of the command's flags that may change a score, but the seed, ``decoding`` the
+    flags of its decoding; minutes are those
     of all sessions, none if the training was begun without being recorded; ``machine`` names every
     session's, ``changed`` the settings that an earlier session had otherwise; command, revision
     and versions are the last session's.
@@ -79,6 +81,7 @@ def result(folder: Path | str, may_differ: frozenset[str] = frozenset()) -> dict
         "verdicts": _verdicts(run),
         "chosen": _chosen(run, last["settings"], log),
         "settings": fingerprint(flags(last["command"])),
+        "decoding": run.settings[DECODING],
         "updates": run.updates,
         "epochs": _epochs(log),
         **_minutes(sessions),

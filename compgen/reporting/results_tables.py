@@ -14,6 +14,7 @@ from compgen.reporting.runs import CHECKPOINTS, DATA, Run, ScoreName, read_resul
 
 PAPERS = "papers.toml"
 HELD_OUT = ("train20", "last20")  # validation sets of the training distribution's own data
+VERSION = re.compile(r"\|version:.*")  # the end of a signature
 UNTRAINED = 10.0  # percent
 ON_CPUS = re.compile(r"\d+ cores of ")  # a machine with GPUs is named after these
 DOWN = " ↓"  # behind the name of a score whose best value is the lowest
@@ -22,22 +23,8 @@ INTRODUCTION = """\
 
 Scores are percentages over whole test sets: mean ± standard deviation over n seeds, median and
 worst, of the checkpoint that validation chose; then mean ± standard deviation of the last one.
-*Paper* is the paper's own figure, *ours* a method of no paper. The [recipes](examples/README.md)
-explain the methods. CPU minutes are the mean of the runs without a GPU; machines differ by a
-factor of 4. [results](results) has a file for each run, with its command, machine and revision;
-`compgen-results tables results --out RESULTS.md` makes this page.
-
-A setting is a line of [tables.txt](examples/tables.txt):
-
-- 64-wide, 128-wide: Transformers of 2 + 2 layers, small batches; -long, -short: more or fewer
-  updates; -batch: three times the tokens; -warm: a longer warm-up; -sorted: batches of one length,
-  as in fairseq, and half the tokens; -beta2: Adam's second beta is 0.999, as in COGS's small
-  recipe; METHOD-1e-3: its rate
-- 32-pairs: Syntactic Attention of its paper's size, 32 pairs an update; -mixed: pairs of any length
-  in a batch; one-pair: one pair an update, as its authors train; small: daxy's small recipe
-- paper: the paper's size, on a GPU; -short: few updates, with a higher rate and other batches
-
-AroundRight's `sal`, 64-wide, is one seed (4), picked for its codes.
+*Paper* is the paper's own figure, *ours* a method of no paper. CPU minutes are the mean of the
+runs without a GPU.
 """
 
 
@@ -69,7 +56,7 @@ def tables(folder: Path | str) -> str:
             compared.
     """
     papers, places = _papers(Path(folder) / PAPERS), _places(Path(folder))
-    text = [INTRODUCTION]
+    text = [INTRODUCTION, papers["introduction"]]
     for data in sorted(places, key=lambda name: ([*papers, name].index(name), name)):
         paper = papers.get(data, {})
         text.append(f"## {paper.get('title', data)}\n")
@@ -93,7 +80,7 @@ def headlines(folder: Path | str) -> str:
         data, _, setting = place.partition("/")
         paper = papers.get(data, {})
         runs = places.get(data, {}).get(setting, [])
-        rows = {method.row.label: method.row for method in _methods(runs, ()) if method.row.runs}
+        rows = {method.row.label: method for method in _methods(runs, ()) if method.row.runs}
         name = ScoreName(score, "best")
         if rows.keys() & set(names):
             cells = [_headline(one, name, rows, paper.get(score, {})) for one in names]
@@ -103,10 +90,13 @@ def headlines(folder: Path | str) -> str:
     return "\n".join(lines) + "\n"
 
 
-def _headline(method: str, score: ScoreName, rows: dict[str, Row], figures: dict[str, str]) -> str:
+def _headline(
+    method: str, score: ScoreName, rows: dict[str, Trained], figures: dict[str, str]
+) -> str:
     """A cell of the README's table."""
-    found = rows[method].summary(score) if method in rows else None
-    here = f"`{method}` {_spread(found)} (n = {found.n})" if found else ""
+    found = rows[method].row.summary(score) if method in rows else None
+    left_out = f", {len(rows[method].left_out)} left out" if found and rows[method].left_out else ""
+    here = f"`{method}` {_spread(found)} (n = {found.n}{left_out})" if found else ""
     there = f"paper {figures[method]}" if method in figures else ""
     return "; ".join(filter(None, [here, there]))
 
@@ -136,7 +126,7 @@ def _places(folder: Path) -> dict[str, dict[str, list[Run]]]:
 
 
 def _papers(file: Path) -> dict[str, Any]:
-    nothing: dict[str, Any] = {"ours": [], "headlines": []}
+    nothing: dict[str, Any] = {"introduction": "", "ours": [], "headlines": []}
     try:
         return nothing | tomllib.loads(file.read_text(encoding="utf-8"))
     except FileNotFoundError:
@@ -184,9 +174,17 @@ def _methods(runs: Sequence[Run], order: Iterable[str]) -> list[Trained]:
         if alike:
             _must_agree(alike, "settings", lambda run: run.settings["settings"])
             _must_agree(alike, "scores", lambda run: sorted(map(" of ".join, run.scores)))
+            _must_agree(alike, "ways to score", _signatures)
+            told = [run for run in alike if "decoding" in run.record]  # older ones don't tell
+            _must_agree(told, "ways to decode", lambda run: run.record["decoding"])
             row = Row(label, tuple(run for run in alike if not untrained(run)))
             methods.append(Trained(row, tuple(filter(untrained, alike))))
     return methods
+
+
+def _signatures(run: Run) -> list[str]:
+    """How the run was scored, but for the versions."""
+    return sorted({VERSION.sub("", score.signature) for score in run.scores.values()})
 
 
 def _must_agree(runs: Sequence[Run], what: str, value: Callable[[Run], Any]) -> None:

@@ -10,10 +10,13 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from compgen import provenance
+from compgen.data.checksums import sha256
 from compgen.text import read_text
 
 PREPARED = "PREPARED.json"
+RESULT = "RESULT.json"  # what examples/tables.py leaves beside a run
 CHECKPOINTS = ("best", "last")
+DECODED = re.compile(r"data [^,]*, checkpoint (\w{16}), ")  # a recipe's log begins with it
 DATA = "data"  # stands among the settings for the fingerprint of the data
 DECODING = "decoding"  # and this for the flags of fairseq-generate
 # The numbers of a score file that are scores; "score" is the metric's own.
@@ -173,11 +176,14 @@ def _decoding(path: Path) -> str:
     """The flags that a recipe decoded with, of the first line of its logs."""
     found: dict[str, None] = {}
     for log in sorted(path.glob("*.*.log")):
-        with log.open(encoding="utf-8", errors="replace") as file:
-            first = file.readline(10_000).strip()
-        if first.startswith("data "):  # which DATA is about
+        if (first := _first_line(log)).startswith("data "):  # which DATA is about
             found[first.partition(", flags ")[2]] = None
     return "; ".join(found)
+
+
+def _first_line(log: Path) -> str:
+    with log.open(encoding="utf-8", errors="replace") as file:
+        return file.readline(10_000).strip()
 
 
 def read_result(file: Path) -> Run:
@@ -213,7 +219,7 @@ def read_result(file: Path) -> Run:
         _ = [found["chosen"][key] for key in ("metric", "subset", "from", "value")]
     except (LookupError, TypeError, ValueError, AttributeError):
         raise ValueError(f"{file}: it is not a result of compgen-results") from None
-    if file.name != f"{run.label}.{run.seed}.json":
+    if file.name not in (f"{run.label}.{run.seed}.json", RESULT):
         raise ValueError(f"{file}: by its content its name is {run.label}.{run.seed}.json")
     return run
 
@@ -234,6 +240,9 @@ def read_runs(path: Path | str, may_differ: frozenset[str] = frozenset()) -> lis
     if any((path / name).exists() for name in (provenance.FILE, PREPARED)):
         return [read_run(path, may_differ)]
     if runs := sorted(file.parent for file in path.rglob(provenance.FILE)):
+        for file in path.rglob(RESULT):
+            if file.parent not in runs:
+                raise ValueError(f"{file} has no run beside it, as others have: name it alone")
         return [read_run(run, may_differ) for run in runs]
     results = [read_result(file) for file in sorted(path.rglob("*.json"))]
     return results or [read_run(path, may_differ)]
@@ -344,18 +353,33 @@ def fingerprint(content: Any) -> str:
     return hashlib.sha256(text.encode()).hexdigest()[:12]
 
 
+def _must_be_of(weights: Path, path: Path, checkpoint: str) -> None:
+    """Refuse scores of another checkpoint than the one that is there.
+
+    The recipes' logs name theirs by its SHA-256; of other files the time tells, which a copy loses.
+    """
+    if not weights.exists():
+        return
+    logs = sorted(path.glob(f"*.{checkpoint}.log"))
+    named = {log: found[1] for log in logs if (found := DECODED.match(_first_line(log)))}
+    digest = sha256(weights)[:16] if named else ""
+    for log, theirs in named.items():
+        if theirs != digest:
+            raise ValueError(f"{log} is of another {weights.name}: evaluate the run again")
+    for made in () if named else (*logs, *sorted(path.glob(f"*.{checkpoint}.json"))):
+        if weights.stat().st_mtime > made.stat().st_mtime:
+            raise ValueError(f"{made} is older than {weights}: evaluate the run again")
+
+
 def _scores(path: Path) -> dict[ScoreName, Score]:
     """The numbers in ``test.best.json``, ``cter.last.json`` and the like."""
     scores: dict[ScoreName, Score] = {}
     for checkpoint in CHECKPOINTS:
-        weights = path / f"checkpoint_{checkpoint}.pt"
+        _must_be_of(path / f"checkpoint_{checkpoint}.pt", path, checkpoint)
         for file in sorted(path.glob(f"*.{checkpoint}.json")):
             found = read_json(file)
             if not isinstance(found, dict) or "metric" not in found:
                 continue  # codes.best.json
-            for made in (file, *path.glob(f"*.{checkpoint}.log")):
-                if weights.exists() and weights.stat().st_mtime > made.stat().st_mtime:
-                    raise ValueError(f"{made} is older than {weights}: evaluate the run again")
             metric, subset = str(found["metric"]), file.name.partition(".")[0]
             about = "" if subset in ("test", metric) else f" ({subset})"
             for key in NUMBERS.get(metric, ("score",)):

@@ -34,10 +34,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add(
         "--top",
         type=AT_LEAST_1.whole,
-        default=10,
         metavar="N",
         help="without --words: the N most frequent ones with a letter that are not English stop "
-        "words (default: %(default)s)",
+        "words (default: 10)",
     )
     add("--subset", default="test", help="default: %(default)s")
     add(
@@ -138,6 +137,8 @@ def align(weights: Tensor, sources: Tensor, left_out: Sequence[int]) -> Tensor:
 def _words(args: argparse.Namespace, dictionary: Any, data: Any) -> list[int]:
     """The target types that the flags ask for."""
     seen = Counter(int(token) for i in range(len(data)) for token in data[i]["target"])
+    if args.words and args.top:
+        raise ValueError("--top is for the most frequent words: leave it or --words out")
     if args.words:
         chosen = [index(dictionary, word, "target") for word in dict.fromkeys(args.words)]
         for word in chosen:
@@ -157,7 +158,7 @@ def _words(args: argparse.Namespace, dictionary: Any, data: Any) -> list[int]:
     frequent = [type_ for type_, _ in seen.most_common() if content(type_)]
     if not frequent:
         raise ValueError(f"the subset {args.subset} has no words with letters: say --words")
-    return frequent[: args.top]
+    return frequent[: args.top or 10]
 
 
 def _write(

@@ -100,6 +100,8 @@ def test_the_codes_of_a_sentence(structural, tiny_data, plugin, run, capsys):
     clusters = json.loads(capsys.readouterr().out)
     for word, side, code, words in rows:
         assert word in words.split() and clusters[side][int(code)] == words.split()
+    assert main(["codes", structural, str(tiny_data), "--cpu", "dax"]) == 0
+    assert capsys.readouterr().out.split("\t")[:2] == ["dax", "source"]
     assert main(["codes", structural, str(tiny_data), "dax", "fep"]) == 1
     assert capsys.readouterr() == ("", f"compgen-analyze codes: {tiny_data} has no word 'fep'\n")
 

@@ -82,6 +82,7 @@ def test_words_that_are_named_and_two_models(plain, tiny_model, count):
 
 def test_what_cannot_be_done_is_one_sentence(plain, tiny_data, tmp_path):
     for flags, reason in (
+        (["--words", "ZUP", "--top", 1], "--top is for the most frequent words"),
         (["--words", "ZUPP"], "'ZUPP' is not in the target dictionary; near it are 'ZUP'"),
         (["--words", "<unk>", "</s>", "<pad>"], "'<pad>' does not occur in the subset test"),
         (["--layer", "2"], "--layer 2: "),

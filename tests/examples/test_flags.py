@@ -90,6 +90,13 @@ def test_a_batch_script_of_slurm_is_no_process_of_srun(called):
     assert "--distributed-init-method tcp://here:29500 " in called("cogs", "srl", **step)
 
 
+def test_variables_of_a_process_group_count_with_launch_alone(called):
+    """Containers of a training operator have them, too."""
+    group = {"WORLD_SIZE": "2", "RANK": "1"}
+    assert "distributed" not in called("cogs", "srl", **group)
+    assert "--distributed-rank 1 " in called("cogs", "srl", LAUNCH="env", **group)
+
+
 @pytest.mark.parametrize("method", METHODS)
 def test_a_method_is_what_its_flags_say(method, called):
     recipe, name, *paper = method.split()

@@ -40,7 +40,7 @@ def svg(address: str) -> str:
 
 
 def test_a_chart_has_a_line_for_each_run_and_one_for_the_mean(rows, axes):
-    text = svg(line_chart(Curve("valid", "loss", ((SEED, OTHER), (OTHER,))), rows))
+    text = svg(line_chart(Curve("valid", "loss", ((SEED, OTHER), (OTHER,)))))
     assert text.startswith("<?xml") and "<script" not in text
     lines = [line.get_xydata().tolist() for line in axes[0].axes[0].lines]
     assert lines == [
@@ -57,7 +57,7 @@ def test_a_chart_has_a_line_for_each_run_and_one_for_the_mean(rows, axes):
 )
 def test_the_scale_follows_the_values(values, scale, low, rows, axes):
     points = tuple(enumerate(values))
-    line_chart(Curve("training", "x", ((points, ()), ())), rows)
+    line_chart(Curve("training", "x", ((points, ()), ())))
     made = axes[0].axes[0]
     assert made.get_yscale() == scale
     assert (made.get_ylim()[0] == 0) == (low == 0)
@@ -66,7 +66,7 @@ def test_the_scale_follows_the_values(values, scale, low, rows, axes):
 
 def test_nothing_finite_is_no_chart(rows):
     points = ((10, float("nan")), (20, float("inf")))
-    assert line_chart(Curve("valid", "x", ((points, ()), ((),))), rows) == ""
+    assert line_chart(Curve("valid", "x", ((points, ()), ((),)))) == ""
 
 
 def test_the_legend_names_every_row(rows, axes):

@@ -17,6 +17,7 @@ from compgen_cli import results as command
 
 REPOSITORY = Path(__file__).resolve().parents[2]
 PAPERS = """
+introduction = "Our settings."
 ours = ["mine"]
 headlines = [["tiny/a", "exact_match", "plain", "sal", "mine"], ["tiny/b", "bleu", "sal"]]
 [tiny]
@@ -113,7 +114,7 @@ def test_a_table_for_each_setting(make, tmp_path):
     make("plain", 1, 6, "tiny/b", cpu_minutes=30.0, machine="H200, 1 cores of a CPU")
     make("plain", 2, 6, "tiny/b")
     said = tables(tmp_path / "results")
-    assert "## Tiny\n\nPaper: A paper, Table 1.\n" in said
+    assert "\n\nOur settings.\n## Tiny\n\nPaper: A paper, Table 1.\n" in said
     first, second = said.split("### a\n")[1].split("### b\n")
     rows = [line for line in first.splitlines() if line.startswith("| exact_match")]
     assert rows == [
@@ -172,6 +173,10 @@ def test_syntactic_attention_that_learned_nothing_is_listed_and_left_out(make, t
     assert "| syntactic | 1 | 40.00 |" in said and "| lstm | 2 | 60.00 ± 28.28 |" in said
     assert "at most 10% of their training set right" in said
     assert "(here of the part held out from it): syntactic 2.\n" in said
+    (tmp_path / "results" / "papers.toml").write_text(
+        'headlines = [["tiny/a", "exact_match", "", "syntactic", ""]]'
+    )
+    assert "| `syntactic` 40.00 (n = 1, 1 left out) |" in headlines(tmp_path / "results")
     # a small loss is no small accuracy
     make("syntactic", 2, 80, chosen={**held_out, "metric": "loss", "value": 0.01})
     assert "| syntactic | 2 | 60.00 ± 28.28 |" in tables(tmp_path / "results")
@@ -201,12 +206,18 @@ def test_what_cannot_stand_in_a_table_is_one_sentence(make, tmp_path):
         return said
 
     make("sal", 1, 50)
-    for change in ({"data": {"fingerprint": "0b"}}, {"settings": "x"}):
+    score = {"exact_match": "metric:exact_match|version:0"}
+    for what, change in (
+        ("data", {"data": {"fingerprint": "0b"}}),
+        ("settings", {"settings": "x"}),
+        ("ways to score", {"signatures": {"exact_match": "metric:exact_match|strict"}}),
+        ("ways to decode", {"signatures": score, "decoding": "--beam 5"}),
+    ):
+        if "decode" in what:
+            make("sal", 1, 50, decoding="--beam 1")
         other = make("sal", 2, 50, **change)
-        assert (
-            f"sal.1.json and {other} stand in one table but differ in their {min(change)}"
-            in message()
-        )
+        said = message()
+        assert f"sal.1.json and {other} stand in one table but differ in their {what}" in said
     other.rename(other.with_name("plain.2.json"))
     assert "plain.2.json: by its content its name is sal.2.json" in message()
     other.with_name("plain.2.json").unlink()

@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 from logs import write_log
 
+from compgen.data.checksums import sha256
 from compgen.reporting.results import result
 from compgen.reporting.runs import differences, named, read_run, read_runs, short
 
@@ -115,6 +116,20 @@ def test_what_a_result_is_made_of_belongs_together(make):
         with pytest.raises(ValueError, match=f"{old.name} is older than .*: evaluate the run"):
             result(folder)
         os.utime(old)
+
+
+def test_a_log_names_its_checkpoint(make):
+    """Whatever the times, which are those of a copy."""
+    folder = make("sal.1", session())
+    checkpoint, log = folder / "checkpoint_best.pt", folder / "test.best.log"
+    checkpoint.write_text("1")
+    log.write_text(f"data 1 2, checkpoint {sha256(checkpoint)[:16]}, flags --beam 1\nS-0\ta\n")
+    os.utime(log, (1, 1))
+    assert read_run(folder).settings["decoding"] == "--beam 1"
+    checkpoint.write_text("2")
+    os.utime(checkpoint, (0, 0))
+    with pytest.raises(ValueError, match=r"best.log is of another checkpoint_best\.pt: eval"):
+        read_run(folder)
 
 
 def test_how_it_was_decoded_is_a_setting(make):
