@@ -11,7 +11,12 @@ from typing import Any
 import torch
 from fairseq.criterions import CRITERION_REGISTRY
 from fairseq.dataclass.configs import GenerationConfig
-from fairseq.models import ARCH_MODEL_NAME_REGISTRY, ARCH_MODEL_REGISTRY, MODEL_REGISTRY
+from fairseq.models import (
+    ARCH_MODEL_NAME_REGISTRY,
+    ARCH_MODEL_REGISTRY,
+    MODEL_DATACLASS_REGISTRY,
+    MODEL_REGISTRY,
+)
 from fairseq.tasks import TASK_REGISTRY
 from omegaconf import OmegaConf
 
@@ -132,6 +137,10 @@ def _sizes(args: Namespace) -> None:
         raise ValueError(
             "--num-batch-buckets and the left padding of --left-pad-target do not go together"
         )
+    if getattr(args, "task", "") == "cat_pretraining" and hasattr(args, "arch"):
+        limit = getattr(args, "max_positions", MODEL_DATACLASS_REGISTRY["cat"].max_positions)
+        if args.tokens_per_sample > limit:
+            raise ValueError(f"--tokens-per-sample must be at most --max-positions, {limit}")
     if getattr(args, "shard_id", 0) >= getattr(args, "num_shards", 1):
         raise ValueError(f"--shard-id must be below --num-shards, {args.num_shards}")
     if getattr(args, "nbest", 1) > getattr(args, "beam", 1):
@@ -159,6 +168,18 @@ def _criterion(args: Namespace) -> None:
         )
     if getattr(args, "freeze_backbone", False) and args.task == "cat_pretraining":
         raise ValueError("--freeze-backbone leaves pre-training nothing to train: leave it out")
+    if (
+        getattr(args, "ablation", "none") != "none"
+        and getattr(args, "composition", "codebook") == "none"
+    ):
+        raise ValueError(f"--ablation {args.ablation}: --composition none leaves nothing to ablate")
+    known = any(getattr(args, name, None) for name in ("finetune_from_model", "continue_once"))
+    for name, own in (("code_classes", "learned"), ("syntactic_classes", "none")):
+        value = getattr(args, name, own)
+        finds = issubclass(TASK_REGISTRY[args.task], TASK_REGISTRY["compgen_translation"])
+        if value != own and not (finds or known):
+            flag = f"--{name.replace('_', '-')} {value}"
+            raise ValueError(f"{flag} needs --task compgen_translation, which finds the classes")
     extracts = getattr(args, "prototypes", "") != "random"
     staged = extracts and issubclass(model, MODEL_REGISTRY["proto_transformer"])
     if staged and not issubclass(TASK_REGISTRY[args.task], PrototypeStages):
@@ -207,22 +228,38 @@ def _unused(args: Namespace) -> None:
         elif getattr(args, "sufficiency", 1) == 0:
             unread = "--sufficiency 0"
     arch = ARCH_MODEL_REGISTRY.get(getattr(args, "arch", None))
-    sq = arch is not None and issubclass(arch, MODEL_REGISTRY["sq_transformer"])
-    if sq and hasattr(args, "criterion"):
-        default = "none" if getattr(args, "attention", "") == "plain" else "sovq"
-        quantizer = getattr(args, "quantizer", None) or default
-        learned = getattr(args, "code_classes", "learned") == "learned"
-        fairseqs = CRITERION_REGISTRY[args.criterion].__module__.startswith("fairseq.")
-        if quantizer != "none" and fairseqs:
-            unread = "" if args.find_unused_parameters else f"--criterion {args.criterion}"
-        elif quantizer == "sovq" and learned and getattr(args, "mmi_cross_entropy", None) == 0:
-            unread = "--mmi-cross-entropy 0"
+    if arch is not None and hasattr(args, "criterion") and not args.find_unused_parameters:
+        if issubclass(arch, MODEL_REGISTRY["sq_transformer"]):
+            unread = _unused_codes(args)
+        elif issubclass(arch, MODEL_REGISTRY["cat_transformer"]) and (
+            getattr(args, "representation", "mix") == "cont"
+            and not getattr(args, "reconstruction", 0)
+        ):
+            unread = "--representation cont without --reconstruction"
+        elif args.task == "sentence_prediction" and not getattr(args, "freeze_backbone", True):
+            unread = "--task sentence_prediction"
     many = getattr(args, "distributed_world_size", 1) > 1
     if unread and many and args.ddp_backend not in ("legacy_ddp", "no_c10d"):
         raise ValueError(
             f"{unread} leaves parameters without gradients, on several "
             "processes: add --ddp-backend legacy_ddp"
         )
+
+
+def _unused_codes(args: Namespace) -> str:
+    """Why parameters of SQ-Transformer's codes would have no gradients."""
+    attention = getattr(args, "attention", "srl")
+    quantizer = getattr(args, "quantizer", None) or ("none" if attention == "plain" else "sovq")
+    if quantizer == "none":
+        return ""
+    if CRITERION_REGISTRY[args.criterion].__module__.startswith("fairseq."):
+        return f"--criterion {args.criterion}"
+    if quantizer == "sovq" and getattr(args, "code_classes", "learned") == "learned":
+        return "--mmi-cross-entropy 0" if getattr(args, "mmi_cross_entropy", 1) == 0 else ""
+    for side in ("encoder", "decoder"):
+        if attention != "srl" and getattr(args, f"{side}_code_prediction", 1) == 0:
+            return f"--{side}-code-prediction 0"
+    return ""
 
 
 def _adam_betas(args: Namespace) -> None:

@@ -88,14 +88,25 @@ def test_amp_has_the_scale_that_its_flags_name(given, first, window):
             "--arch cat --ablation sufficiency",
             "--ablation sufficiency .*--ddp-backend legacy_ddp",
         ),
-        ("--arch cat --ablation sufficiency --composition none", ""),
+        ("--arch cat --sufficiency 0 --composition none", ""),
+        ("--arch cat --ablation sufficiency --composition none", "leaves nothing to ablate"),
+        ("--arch cat --tokens-per-sample 129", "must be at most --max-positions, 128"),
+        ("--arch cat_transformer --representation cont", "cont without --reconstruction leaves"),
+        ("--arch cat_transformer", ""),
+        ("--arch sq_transformer --mmi-entropy 1 --encoder-code-prediction 0", ""),
+        (
+            "--arch sq_transformer --mmi-entropy 1 --attention sal --quantizer vq "
+            "--encoder-code-prediction 0",
+            "--encoder-code-prediction 0 leaves parameters",
+        ),
+        ("--arch sq_transformer --code-classes brown", "needs --task compgen_translation"),
         ("--arch cat --freeze-backbone", "--freeze-backbone leaves pre-training nothing"),
     ],
 )
 def test_what_a_gpu_or_several_cannot_train(words, reason):
-    task = "cat_pretraining" if "--arch cat" in words else "translation"
+    task = "cat_pretraining" if "--arch cat " in words else "translation"
     trained = "structural_cross_entropy" if "--mmi" in words else "cross_entropy"
-    trained = "cat_pretraining" if "--arch cat" in words else trained
+    trained = "cat_pretraining" if "--arch cat " in words else trained
     given = f"data --task {task} --criterion {trained} {words}".split()
     devices = mock.patch("torch.cuda.device_count", return_value=2)
     with devices, mock.patch("torch.cuda.is_available", return_value=True):

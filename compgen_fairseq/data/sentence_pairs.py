@@ -129,7 +129,7 @@ class SentencePairDataset(FairseqDataset):
         # seen by workers that fetch batches, too: fairseq keeps them for all epochs
         self._epoch = torch.ones(1, dtype=torch.long).share_memory_()
         # an upper bound: with another b, or shortened, a pair has fewer
-        self.sizes = np.minimum(self._segments.lengths, self._limit) + self._limit + SPECIAL
+        self.sizes = self._segments.lengths + self._limit + SPECIAL
 
     def __len__(self) -> int:
         return len(self._segments)

@@ -67,7 +67,9 @@ class PrototypeConfig(FairseqDataclass):
         "outputs that stage 1 ended with (beyond the paper)",
     )
     prototype_min_count: int = option(
-        10, "types that occur less often in the training set have no prototypes"
+        10,
+        "types that occur less often in the training set (random: that have a smaller count in the "
+        "dictionary, a joined one's is of both sides) have no prototypes",
     )
 
 

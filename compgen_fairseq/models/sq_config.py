@@ -105,12 +105,16 @@ class SQTransformerConfig(FairseqDataclass):
         plain = self.attention == "plain"
         if self.quantizer is None:
             self.quantizer = "none" if plain else "sovq"
-        if self.mmi is None:
+        if self.code_classes != "learned" and self.mmi == "tokens":
+            raise ValueError(f"--mmi tokens: --code-classes {self.code_classes} has no MMI terms")
+        if self.code_classes != "learned":
+            self.mmi = "none"
+        elif self.mmi is None:
             self.mmi = "brown" if self.quantizer == "sovq" else "none"
         codes = "codes: --quantizer sovq or vq, not none"
         if not plain and self.quantizer == "none":
             raise ValueError(f"--attention {self.attention} needs {codes}")
-        if self.quantizer == "sovq" and self.mmi == "none":
+        if (self.quantizer, self.mmi, self.code_classes) == ("sovq", "none", "learned"):
             raise ValueError(
                 "--quantizer sovq needs an MMI term: --mmi brown or tokens "
                 "(without one it is --quantizer vq)"

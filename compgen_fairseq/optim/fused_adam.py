@@ -34,10 +34,9 @@ class FusedAdam(FairseqAdam):
         grads = [p.grad for p in self.params if p.grad is not None]
         if not grads:
             return super().clip_grad_norm(max_norm, aggregate_norm_fn)
-        norms = torch._foreach_norm(grads, 2, dtype=torch.float32)
-        norm = torch.linalg.vector_norm(torch.stack(norms))
+        norm = torch.nn.utils.get_total_norm(grads)
         if aggregate_norm_fn is not None:
             norm = aggregate_norm_fn(norm)
         if max_norm > 0:
-            torch._foreach_mul_(grads, (max_norm / (norm + 1e-6)).clamp_(max=1))
+            torch.nn.utils.clip_grads_with_norm_(self.params, max_norm, norm)
         return norm

@@ -100,6 +100,8 @@ def begin_epoch(task: Any, epoch: int, model: Any) -> None:
         return
     config, tables = model.prototype_config, model.tables()
     _check(cfg, config.prototypes)
+    if cfg.prototype_restart:
+        _check_restart(task.training_options)
     if not all(table.filled for table in tables.values()):
         if config.prototypes == "two-pass":
             load_tables(cfg.prototype_table, tables)
@@ -111,8 +113,6 @@ def begin_epoch(task: Any, epoch: int, model: Any) -> None:
             fill_tables(task, model, cfg.train_subset, settings_of(cfg, config))
         else:
             _check_training(task.training_options)
-            if cfg.prototype_restart:
-                _check_restart(task.training_options)
             if cfg.prototype_stage1_epochs is not None:
                 if epoch == 1:
                     _announce(cfg, settings_of(cfg, config), tables)
@@ -266,13 +266,15 @@ def _check(cfg: Any, variant: str) -> None:
 
 def _check_restart(options: Any) -> None:
     """Refuse schedules that don't go by updates alone, which could not start anew."""
-    kind = options.lr_scheduler._name
+    kind = getattr(options.lr_scheduler, "_name", None)
     force = getattr(options.lr_scheduler, "force_anneal", None)
     by_epoch = force is not None or len(options.optimization.lr) > 1
-    if kind in ("reduce_lr_on_plateau", "manual") or (kind == "fixed" and by_epoch):
+    if kind in ("reduce_lr_on_plateau", "manual") or (
+        kind in ("fixed", "polynomial_decay") and by_epoch
+    ):
         raise ValueError(
             f"--prototype-restart can't start --lr-scheduler {kind} anew, whose rate goes by "
-            "epochs or scores: take inverse_sqrt, polynomial_decay or a fixed rate"
+            "epochs or scores: take inverse_sqrt, or polynomial_decay or fixed with one rate"
         )
 
 

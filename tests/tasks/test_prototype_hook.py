@@ -152,6 +152,13 @@ def test_options_that_do_not_go_together(variant, options, reason):
         begin_epoch(task(**options), 1, Model(variant))
 
 
+def test_a_schedule_that_cannot_restart_is_refused_where_stage_1_has_no_epochs(extractions):
+    stages = {"prototype_stage1_epochs": 0, "prototype_restart": True}
+    with pytest.raises(ValueError, match="can't start --lr-scheduler manual"):
+        begin_epoch(task("lr_scheduler._name=manual", **stages), 1, Model())
+    assert not extractions
+
+
 def test_another_number_of_prototypes_than_the_checkpoint_has(extractions):
     model = Model(k=3)
     model.table.fill(torch.tensor([5]), torch.ones(1, 2, DIM), torch.tensor([2]))
@@ -173,6 +180,10 @@ def test_another_number_of_prototypes_than_the_checkpoint_has(extractions):
             "on several processes with --find-unused-parameters",
         ),
         ("lr_scheduler._name=reduce_lr_on_plateau", "whose rate goes by epochs or scores"),
+        (
+            "lr_scheduler._name=polynomial_decay optimization.lr=[1,0.5]",
+            "can't start --lr-scheduler polynomial_decay",
+        ),
         ("lr_scheduler._name=fixed optimization.lr=[1,0.5]", "can't start --lr-scheduler fixed"),
     ],
 )
