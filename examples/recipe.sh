@@ -226,7 +226,7 @@ train() {
 # that was done with the data, checkpoint and flags that are in the log's first line. The flags in "complete" have compgen-score refuse a log that lacks one of SUBSET's
 # sentences.
 generate() {
-    local name="$1" checkpoint="$save/checkpoint_$1.pt" subset="$2" log="$save/$2.$1.log" begun done
+    local name="$1" checkpoint="$save/checkpoint_$1.pt" subset="$2" log="$save/$2.$1.log" begun made
     shift 2
     if [[ ! -e $checkpoint ]]; then
         local first="train.sh comes first"
@@ -244,10 +244,10 @@ generate() {
     fi
     begun="data $(sums "$data" | cksum), checkpoint $(sha256sum <"$checkpoint" | cut -c 1-16)"
     begun+=", flags $* ${more[*]}"
-    for done in "$log" "$save/$subset.best.log"; do # the last checkpoint may be the chosen one
-        if [[ -e $done && $(head -n 1 "$done") == "$begun" ]]; then
-            if [[ $done != "$log" ]]; then
-                cp "$done" "$log.partial"
+    for made in "$log" "$save/$subset.best.log"; do # the last checkpoint may be the chosen one
+        if [[ -e $made && $(head -n 1 "$made") == "$begun" ]]; then
+            if [[ $made != "$log" ]]; then
+                cp "$made" "$log.partial"
                 mv "$log.partial" "$log"
             fi
             return

