@@ -3,7 +3,7 @@
 import functools
 import logging
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from typing import Any, Optional
 
 import torch
@@ -91,12 +91,10 @@ def begin_epoch(task: Any, epoch: int, model: Any) -> None:
     """
     cfg = task.cfg
     if not isinstance(model, HasPrototypes):
-        given = cfg.prototype_stage1_epochs is not None or cfg.prototype_table is not None
-        if given or cfg.prototype_restart:
-            raise ValueError(
-                "--prototype-stage1-epochs, --prototype-table and --prototype-restart need "
-                "--arch proto_transformer or one of its presets"
-            )
+        for one in fields(PrototypeTaskConfig):
+            if one.name != "_name" and getattr(cfg, one.name) != one.default:
+                flag = f"--{one.name.replace('_', '-')}"
+                raise ValueError(f"{flag} needs --arch proto_transformer or one of its presets")
         return
     config, tables = model.prototype_config, model.tables()
     _check(cfg, config.prototypes)

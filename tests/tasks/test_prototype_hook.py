@@ -126,9 +126,10 @@ def test_a_stage_of_no_epochs_ends_at_once(extractions):
 
 def test_other_models_are_left_alone():
     begin_epoch(task(), 1, torch.nn.Linear(1, 1))
-    for option in ({"prototype_stage1_epochs": 1}, {"prototype_restart": True}):
-        with pytest.raises(ValueError, match="need --arch proto_transformer"):
-            begin_epoch(task(**option), 1, torch.nn.Linear(1, 1))
+    for name, value in (("stage1_epochs", 1), ("restart", True), ("memory", 3.0)):
+        flag = f"--prototype-{name.replace('_', '-')} needs --arch proto_transformer"
+        with pytest.raises(ValueError, match=flag):
+            begin_epoch(task(**{f"prototype_{name}": value}), 1, torch.nn.Linear(1, 1))
 
 
 @pytest.mark.parametrize(
