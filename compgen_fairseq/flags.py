@@ -228,14 +228,15 @@ def _unused(args: Namespace) -> None:
         elif getattr(args, "sufficiency", 1) == 0:
             unread = "--sufficiency 0"
     arch = ARCH_MODEL_REGISTRY.get(getattr(args, "arch", None))
-    if arch is not None and hasattr(args, "criterion") and not args.find_unused_parameters:
+    if arch is not None and hasattr(args, "criterion"):
+        cont = getattr(args, "representation", "mix") == "cont"
         if issubclass(arch, MODEL_REGISTRY["sq_transformer"]):
             unread = _unused_codes(args)
-        elif issubclass(arch, MODEL_REGISTRY["cat_transformer"]) and (
-            getattr(args, "representation", "mix") == "cont"
-            and not getattr(args, "reconstruction", 0)
-        ):
-            unread = "--representation cont without --reconstruction"
+        elif args.find_unused_parameters:
+            pass  # which finds the others
+        elif cont and issubclass(arch, MODEL_REGISTRY["cat_transformer"]):
+            if not getattr(args, "reconstruction", 0):
+                unread = "--representation cont without --reconstruction"
         elif args.task == "sentence_prediction" and not getattr(args, "freeze_backbone", True):
             unread = "--task sentence_prediction"
     many = getattr(args, "distributed_world_size", 1) > 1
@@ -253,7 +254,7 @@ def _unused_codes(args: Namespace) -> str:
     if quantizer == "none":
         return ""
     if CRITERION_REGISTRY[args.criterion].__module__.startswith("fairseq."):
-        return f"--criterion {args.criterion}"
+        return "" if args.find_unused_parameters else f"--criterion {args.criterion}"
     if quantizer == "sovq" and getattr(args, "code_classes", "learned") == "learned":
         return "--mmi-cross-entropy 0" if getattr(args, "mmi_cross_entropy", 1) == 0 else ""
     for side in ("encoder", "decoder"):

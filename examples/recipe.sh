@@ -223,8 +223,8 @@ train() {
 }
 
 # generate NAME SUBSET FLAG...: decodes with checkpoint_NAME.pt into SAVE/SUBSET.NAME.log, unless
-# that was done with the data, checkpoint and flags that are in the log's first line. The flags in "complete" have compgen-score refuse a log that lacks one of SUBSET's
-# sentences.
+# that was done with the data, checkpoint and flags that are in the log's first line. The flags in
+# "complete" have compgen-score refuse a log that lacks one of SUBSET's sentences.
 generate() {
     local name="$1" checkpoint="$save/checkpoint_$1.pt" subset="$2" log="$save/$2.$1.log" begun made
     shift 2

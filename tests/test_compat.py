@@ -81,6 +81,10 @@ def test_amp_has_the_scale_that_its_flags_name(given, first, window):
         ("--arch sq_transformer --attention plain --mmi-cross-entropy 0", ""),
         ("--arch sq_transformer", "--criterion cross_entropy leaves parameters"),
         ("--arch sq_transformer --find-unused-parameters", ""),
+        (
+            "--arch sq_transformer --mmi-cross-entropy 0 --find-unused-parameters",
+            "--mmi-cross-entropy 0 leaves parameters",
+        ),
         ("--arch sq_transformer --attention plain", ""),
         ("--arch transformer --mmi-cross-entropy 0", ""),
         ("--arch cat --sufficiency 0", "--sufficiency 0 leaves parameters without gradients"),

@@ -39,10 +39,9 @@ def result(folder: Path | str, may_differ: frozenset[str] = frozenset()) -> dict
     ``verdicts`` says, for the chosen checkpoint, which test sentences were right; ``chosen`` says
     by what metric of which validation subset, and what part of the data that is; ``settings`` is
     a fingerprint of the command's flags that may change a score, but the seed, ``decoding`` the
-    flags of its decoding; minutes are those
-    of all sessions, none if the training was begun without being recorded; ``machine`` names every
-    session's, ``changed`` the settings that an earlier session had otherwise; command, revision
-    and versions are the last session's.
+    flags of its decoding; minutes are those of all sessions, none if the training was begun without
+    being recorded; ``machine`` names every session's, ``changed`` the settings that an earlier
+    session had otherwise; command, revision and versions are the last session's.
 
     Args:
         folder: of the run.

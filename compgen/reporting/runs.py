@@ -353,33 +353,36 @@ def fingerprint(content: Any) -> str:
     return hashlib.sha256(text.encode()).hexdigest()[:12]
 
 
-def _must_be_of(weights: Path, path: Path, checkpoint: str) -> None:
-    """Refuse scores of another checkpoint than the one that is there.
+def _must_be_of(weights: Path, logs: Iterable[Path]) -> None:
+    """Refuse logs of another checkpoint: the recipes' name theirs by its SHA-256."""
+    digest = ""
+    for log in logs if weights.exists() else ():
+        if named := DECODED.match(_first_line(log)):
+            digest = digest or sha256(weights)[:16]
+            if named[1] != digest:
+                raise ValueError(f"{log} is of another {weights.name}: evaluate the run again")
+        else:
+            _must_be_later(log, weights)
 
-    The recipes' logs name theirs by its SHA-256; of other files the time tells, which a copy loses.
-    """
-    if not weights.exists():
-        return
-    logs = sorted(path.glob(f"*.{checkpoint}.log"))
-    named = {log: found[1] for log in logs if (found := DECODED.match(_first_line(log)))}
-    digest = sha256(weights)[:16] if named else ""
-    for log, theirs in named.items():
-        if theirs != digest:
-            raise ValueError(f"{log} is of another {weights.name}: evaluate the run again")
-    for made in () if named else (*logs, *sorted(path.glob(f"*.{checkpoint}.json"))):
-        if weights.stat().st_mtime > made.stat().st_mtime:
-            raise ValueError(f"{made} is older than {weights}: evaluate the run again")
+
+def _must_be_later(made: Path, weights: Path) -> None:
+    """Refuse what is older than its checkpoint. Where a copy has lost the times of scores,
+    evaluate.sh does not decode again."""
+    if weights.exists() and weights.stat().st_mtime > made.stat().st_mtime:
+        raise ValueError(f"{made} is older than {weights}: evaluate the run again")
 
 
 def _scores(path: Path) -> dict[ScoreName, Score]:
     """The numbers in ``test.best.json``, ``cter.last.json`` and the like."""
     scores: dict[ScoreName, Score] = {}
     for checkpoint in CHECKPOINTS:
-        _must_be_of(path / f"checkpoint_{checkpoint}.pt", path, checkpoint)
+        weights = path / f"checkpoint_{checkpoint}.pt"
+        _must_be_of(weights, sorted(path.glob(f"*.{checkpoint}.log")))
         for file in sorted(path.glob(f"*.{checkpoint}.json")):
             found = read_json(file)
             if not isinstance(found, dict) or "metric" not in found:
                 continue  # codes.best.json
+            _must_be_later(file, weights)
             metric, subset = str(found["metric"]), file.name.partition(".")[0]
             about = "" if subset in ("test", metric) else f" ({subset})"
             for key in NUMBERS.get(metric, ("score",)):

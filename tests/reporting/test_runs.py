@@ -119,16 +119,22 @@ def test_what_a_result_is_made_of_belongs_together(make):
 
 
 def test_a_log_names_its_checkpoint(make):
-    """Whatever the times, which are those of a copy."""
+    """Whatever its time, which is that of a copy; a score is no older than its checkpoint."""
     folder = make("sal.1", session())
     checkpoint, log = folder / "checkpoint_best.pt", folder / "test.best.log"
     checkpoint.write_text("1")
     log.write_text(f"data 1 2, checkpoint {sha256(checkpoint)[:16]}, flags --beam 1\nS-0\ta\n")
     os.utime(log, (1, 1))
+    os.utime(checkpoint, (2, 2))
     assert read_run(folder).settings["decoding"] == "--beam 1"
     checkpoint.write_text("2")
     os.utime(checkpoint, (0, 0))
     with pytest.raises(ValueError, match=r"best.log is of another checkpoint_best\.pt: eval"):
+        read_run(folder)
+    log.write_text(f"data 1 2, checkpoint {sha256(checkpoint)[:16]}, flags --beam 1\nS-0\ta\n")
+    os.utime(checkpoint)
+    os.utime(folder / "test.best.json", (1, 1))  # an evaluation that ended after decoding
+    with pytest.raises(ValueError, match=r"best\.json is older than .*: evaluate the run"):
         read_run(folder)
 
 
