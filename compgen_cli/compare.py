@@ -55,7 +55,7 @@ def compare(
         if not args.reference:
             _same(a.references(), b.references(), "reference", args)
     if isinstance(metric, BleuMetric):
-        texts = a.hypotheses, b.hypotheses, a.references(args.reference)
+        texts = a.hypotheses, b.hypotheses, metric.references(a)
         found = compare_bleu(*texts, metric.how, args.test, args.resamples, args.seed)
         return {metric.name: found}, metric.stamped(found.signature)
     first, second = metric.values(a), metric.values(b)

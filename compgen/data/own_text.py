@@ -7,9 +7,11 @@ files; then everything is as for the published corpora (:mod:`compgen.data.trans
 import argparse
 import hashlib
 import heapq
+import html
 import itertools
 import json
 import shutil
+import unicodedata
 from collections.abc import Iterable, Iterator, Sequence
 from functools import partial
 from pathlib import Path
@@ -61,7 +63,7 @@ def main(argv: Sequence[str]) -> None:
             raise ValueError(f"--{name}: there is no file {path}.")
     tools = ["sentencepiece" if args.sentencepiece else "subword_nmt", "sacremoses"]
     every = settings | {name: str(path) for name, path in of_cter.items()}
-    work = Preparation(SCRIPT, args.dest, every, packages=tools)
+    work = Preparation(SCRIPT, args.dest, every, packages=tools, edition=2)
     inputs = {str(path): path for part in PARTS for path in files.get(part, ())}
     digests = {name: sha256(path) for name, path in inputs.items()}
     added = {str(path): path for path in of_cter.values()}
@@ -198,8 +200,9 @@ def write_text(
 ) -> None:
     """Write ``folder/{train,valid,test}.LANGUAGE``, one pair a line.
 
-    Sources that differ in white space are the same, with ``lowercase`` those that differ in case,
-    too; the files keep both.
+    Sources that tokenisation or SentencePiece's normalisation (NFKC) can make the same are the
+    same: those that differ in white space, in HTML's escapes or in forms of a character, with
+    ``lowercase`` those that differ in case, too.  The files keep both.
     """
     from compgen.data import bitext  # its libraries take a second to import
 
@@ -207,7 +210,8 @@ def write_text(
         return _read(files[part], languages)
 
     def fold(source: str) -> str:
-        return " ".join((source.lower() if lowercase else source).split())
+        source = unicodedata.normalize("NFKC", html.unescape(source))
+        return "".join((source.lower() if lowercase else source).split())
 
     sources = (fold(source) for source, target in read("train") if target)
     chosen = _choose(sources, held_out) if held_out else {}

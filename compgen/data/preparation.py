@@ -98,6 +98,7 @@ class Preparation:
         settings: all that decides the bytes of DEST, by option name, as JSON holds it.
         positional: the settings that are positional arguments before DEST.
         packages: the modules, besides fairseq, whose versions decide the bytes: ``subword_nmt``.
+        edition: of the script; a higher one gives other bytes for the same settings.
     """
 
     def __init__(
@@ -108,8 +109,9 @@ class Preparation:
         *,
         positional: Sequence[str] = (),
         packages: Sequence[str] = (),
+        edition: int = 1,
     ) -> None:
-        self.script, self.dest = script, dest
+        self.script, self.dest, self.edition = script, dest, edition
         self.settings: dict[str, Any] = json.loads(json.dumps(dict(settings)))
         self.positional, self.packages = positional, packages
         self._place = dest.resolve()
@@ -128,7 +130,7 @@ class Preparation:
 
         Raises:
             ValueError: DEST is there with other settings, from other inputs, with a file missing
-                or changed, or was not made by a prepare script.
+                or changed, or was not made by this edition of the script.
         """
         if not self._place.exists() or (self._place.is_dir() and not any(self._place.iterdir())):
             return False
@@ -145,6 +147,11 @@ class Preparation:
         if present != self.settings:
             raise ValueError(
                 f"{self.dest} was prepared with other settings, {json.dumps(present)};"
+                " name another folder or remove it."
+            )
+        if record.get("edition", 1) != self.edition:
+            raise ValueError(
+                f"{self.dest} was prepared by another version of this script, whose files differ;"
                 " name another folder or remove it."
             )
         read = record.get("inputs") or {}
@@ -211,7 +218,7 @@ class Preparation:
         """
         path, marker = self.folder / name, self.folder / f"{name}.done"
         partial = self.folder / f"{name}.partial"
-        key = self.settings if key is None else json.loads(json.dumps(key))
+        key = [self.edition, self.settings if key is None else json.loads(json.dumps(key))]
         try:
             record = json.loads(marker.read_text(encoding="utf-8"))
             finished = record == {"key": key, "sha256": checksums(path)}
@@ -266,6 +273,7 @@ class Preparation:
         record = {
             "command": self._command(),
             "settings": self.settings,
+            "edition": self.edition,
             **sizes,
             "versions": {
                 "python": platform.python_version(),

@@ -118,7 +118,7 @@ def is_plain(row: Row) -> bool:
     """Whether a row's model is a Transformer without anything of this package's methods."""
     settings = row.settings
     if "settings" in settings:  # a result, which is called by its METHOD, or METHOD-SETTING
-        return row.label.partition("-")[0] in ("plain", "transformer")
+        return row.runs[0].label.partition("-")[0] in ("plain", "transformer")
     if "model.attention" in settings:
         quantizer = settings.get("model.quantizer")
         return settings["model.attention"] == "plain" and quantizer in (None, "none")

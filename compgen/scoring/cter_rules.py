@@ -6,6 +6,7 @@ CoGnition's lexicon has two columns, one of own compounds three (see docs/cter.m
 import functools
 import html
 import re
+import unicodedata
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
@@ -99,11 +100,12 @@ class OwnRules(Rules):
 
     def _form(self, text: str) -> str:
         text = html.unescape(joined(text))  # Moses writes ' as &apos;
+        text = unicodedata.normalize("NFC", text).casefold()
         if not self.by_words:
             return text.replace(" ", "")
         import regex  # for re, vowel signs are not in words
 
-        words = regex.findall(r"\w+", text.casefold())
+        words = regex.findall(r"\w+", text)
         return f" {' '.join(words)} "
 
     @functools.cached_property

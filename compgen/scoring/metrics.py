@@ -129,7 +129,7 @@ class BleuMetric(Metric):
     def score(self, system: Generation) -> Score:
         from sacrebleu.metrics.bleu import BLEUScore  # takes its time
 
-        references = system.references(self.reference)
+        references = self.references(system)
         found, stamp = bleu(system.hypotheses, references, self.how)
         numbers: dict[str, Any] = {"score": found.score, "total": len(references)}
         if isinstance(found, BLEUScore):
@@ -138,6 +138,13 @@ class BleuMetric(Metric):
 
     def values(self, system: Generation) -> Values:
         raise ValueError(f"{self.name} has no value for a sentence")
+
+    def references(self, system: Generation) -> list[str]:
+        """The references; a word that the dictionary does not have (``<<unk>>``) is never matched.
+
+        sacreBLEU would find an output's ``<unk>`` within it.
+        """
+        return [line.replace("<<unk>>", "⁇") for line in system.references(self.reference)]
 
     def stamped(self, stamp: str) -> str:
         """sacreBLEU's signature, behind the name and where the references are from."""

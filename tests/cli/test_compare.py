@@ -54,8 +54,9 @@ def test_bleu(test, tiny_log, better, capsys):
     found = json.loads(capsys.readouterr().out)
     a, b = (generate_log.read(log) for log in (tiny_log, better))
     numbers = found["scores"]["bleu"]
+    targets = [target.replace("<<unk>>", "unknown") for target in a.targets]
     for name, system in (("a", a), ("b", b)):
-        expected = corpus_bleu(system.hypotheses, [a.targets], lowercase=True, force=True)
+        expected = corpus_bleu(system.hypotheses, [targets], lowercase=True, force=True)
         assert numbers[name] == pytest.approx(expected.score)
     assert 0 < numbers["p_value"] <= 1
     stamp = f"metric:bleu|ref:log|detok:none|n:37|nrefs:1|{test}:50|seed:12345|case:lc|"

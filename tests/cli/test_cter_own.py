@@ -83,6 +83,8 @@ def test_two_systems(worse, tmp_path, capsys):
     [
         ("match\tcharacters\nADJ\told\t老\nN\tat the mill\t磨坊\n", "老 磨 坊里", 0.0),
         ("ADJ\told\tvieux\nN\tat the mill\tà l'usine\n", "vieux à l &apos;usine", 0.0),
+        ("match\tcharacters\nADJ\told\tAlt\nN\tat the mill\tMühle\n", "altmu\u0308hle", 0.0),
+        ("ADJ\told\tgrün\nN\tat the mill\tMühle\n", "gru\u0308n mu\u0308hle", 0.0),
         ("ADJ\told\tकि\nN\tat the mill\tमें\n", "का में", 100.0),  # vowels apart
     ],
 )

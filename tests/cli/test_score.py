@@ -44,9 +44,20 @@ def test_a_log_without_references(tiny_log, tmp_path):
     assert refusal("compgen-score", log) == said
 
 
+@pytest.mark.parametrize("metric", ["bleu", "chrf"])
+def test_an_unknown_word_is_never_right(metric, tmp_path, capsys):
+    found = []
+    for word in ("<<unk>>", "<unk>"):
+        log = write_log(tmp_path / "log", ["a"], ["a <unk> b c d"], [f"a {word} b c d"])
+        assert score.main([str(log), "--metric", metric, "--json"]) == 0
+        found.append(json.loads(capsys.readouterr().out)["score"])
+    assert found[0] < 70 and found[1] == pytest.approx(100)
+
+
 def test_bleu_with_sacrebleus_signature(tiny_log, capsys):
     generation = generate_log.read(tiny_log)
-    expected = corpus_bleu(generation.hypotheses, [generation.targets], force=True)
+    targets = [target.replace("<<unk>>", "unknown") for target in generation.targets]
+    expected = corpus_bleu(generation.hypotheses, [targets], force=True)
     assert 0 < expected.score < 100
     assert score.main([str(tiny_log), "--metric", "bleu"]) == 0
     printed = capsys.readouterr().out.splitlines()

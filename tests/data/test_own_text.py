@@ -56,13 +56,15 @@ def test_in_small_letters_held_out_sentences_are_in_no_other_part(tmp_path):
     assert len(set().union(*parts)) == sum(len(set(part)) for part in parts) == 6
 
 
-def test_white_space_makes_no_other_sentence(tmp_path):
+@pytest.mark.parametrize(
+    "ends", [("  a", " \u00a0a", " a"), ("   .", " ."), (" & .", " &amp; ."), (" ² .", " 2 .")]
+)
+def test_what_becomes_the_same_is_one_sentence(ends, tmp_path):
     table = tmp_path / "pairs.tsv"
-    gaps = ("", " ", "\u00a0")
-    table.write_text("".join(f"word{i} {gap}a\tx\n" for i in range(6) for gap in gaps))
+    table.write_text("".join(f"word{i}{end}\tx\n" for i in range(6) for end in ends))
     made = written({"train": [table]}, {"valid": 2, "test": 2}, tmp_path / "made")
     parts = [[s.split()[0] for s in made[f"{part}.en"]] for part in ("train", "valid", "test")]
-    assert [len(part) for part in parts] == [6, 2, 2]
+    assert [len(part) for part in parts] == [2 * len(ends), 2, 2]
     assert len(set().union(*parts)) == sum(len(set(part)) for part in parts) == 6
 
 

@@ -63,6 +63,17 @@ def test_done_refuses_other_settings(done: Path) -> None:
         make(done, {**SETTINGS, "seed": 2}).done()
 
 
+def test_done_refuses_another_edition_of_the_script(done: Path) -> None:
+    record = json.loads((done / "PREPARED.json").read_text())
+    for edition in ({"edition": 1}, {}):  # folders from before editions have none
+        rest = {name: value for name, value in record.items() if name != "edition"}
+        (done / "PREPARED.json").write_text(json.dumps(rest | edition))
+        assert make(done).done()
+    (done / "PREPARED.json").write_text(json.dumps(record | {"edition": 2}))
+    with pytest.raises(ValueError, match="by another version of this script"):
+        make(done).done()
+
+
 @pytest.mark.parametrize("change", ["truncate", "change", "remove"])
 def test_done_names_a_file_that_is_not_as_it_was(done: Path, change: str) -> None:
     path = done / "raw" / "train.en"

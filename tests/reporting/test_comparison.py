@@ -99,7 +99,7 @@ def test_the_baseline(make):
 def test_what_is_plain(settings, plain):
     label = settings.get("label", "a")
     run = Run(Path("a"), label, 1, settings, 1, 1.0, {})
-    assert is_plain(Row(label, (run,))) == plain
+    assert is_plain(Row(f"{label} (settings=64-wide)", (run,))) == plain
 
 
 def test_the_reason_is_given_where_there_is_no_test(make):
