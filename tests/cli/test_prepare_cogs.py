@@ -27,7 +27,6 @@ def clone(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def test_folder_is_complete_and_read_by_fairseq(clone: Path, tmp_path: Path) -> None:
     dest = tmp_path / "cogs"
     result = run(dest, "--from", clone, "--checksums", clone / "sums", "--valid", "gen20")
-    assert result.returncode == 0, result.stderr
     assert result.stdout == f"{dest}: 40 train, 5 valid, 25 test, 5 test1 pairs\n"
     assert list(tmp_path.iterdir()) == [dest]
     record = json.loads((dest / "PREPARED.json").read_text())
@@ -50,8 +49,7 @@ def test_failed_preprocessing_leaves_nothing(clone: Path, tmp_path: Path) -> Non
     (broken / "__init__.py").touch()
     (broken / "preprocess.py").write_text("raise SystemExit('out of luck')\n")
     flags = ["--from", clone, "--checksums", clone / "sums"]
-    result = run(tmp_path / "cogs", *flags, PYTHONPATH=str(tmp_path))
-    assert result.returncode == 1
+    result = run(tmp_path / "cogs", *flags, status=1, PYTHONPATH=str(tmp_path))
     assert "out of luck" in result.stderr
     assert "fairseq-preprocess failed" in result.stderr
     assert list(tmp_path.iterdir()) == [broken]

@@ -26,7 +26,6 @@ def files(tmp_path: Path) -> Path:
 def test_folder_is_complete_and_read_by_fairseq(files: Path, tmp_path: Path) -> None:
     dest = tmp_path / "daxy"
     result = run(dest, "--from", files, "--checksums", files / "sums", "--valid-size", 3)
-    assert result.returncode == 0, result.stderr
     assert result.stdout == f"{dest}: 8 train, 3 valid, 1 test, 2 test1 pairs\n"
     assert sorted(path.name for path in tmp_path.iterdir()) == ["daxy", "files"]
     record = json.loads((dest / "PREPARED.json").read_text())

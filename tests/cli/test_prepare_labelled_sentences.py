@@ -52,7 +52,6 @@ def test_folder_is_complete_and_read_by_fairseq(
     dest, sizes = tmp_path / name, SIZES[name]
     arguments = (dest, "--pretrained", data / "pretrained", *OPTIONS.get(name, ()))
     result = runner(name)(*arguments, COMPGEN_DATA=str(data))
-    assert result.returncode == 0, result.stderr
     said = ", ".join(f"{size} {subset}" for subset, size in sizes.items())
     assert result.stdout == f"{dest}: {said}\n"
     assert result.stderr == ""

@@ -13,8 +13,7 @@ run = runner("scan")
 @pytest.fixture(scope="module")
 def prepared(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("scan") / "new" / "jump_around_right"
-    result = run("jump_around_right", folder)
-    assert result.returncode == 0, result.stderr
+    run("jump_around_right", folder)
     return folder
 
 
@@ -35,8 +34,7 @@ def test_folder_is_complete(prepared: Path) -> None:
 
 def test_the_last_lines_of_the_official_file(tmp_path: Path, public: Callable[[str], Path]) -> None:
     official = public("scan")
-    result = run("addjump", tmp_path / "scan", "--valid=last20", f"--from={official.parent}")
-    assert result.returncode == 0, result.stderr
+    run("addjump", tmp_path / "scan", "--valid=last20", f"--from={official.parent}")
     file = official / "add_prim_split" / "tasks_train_addprim_jump.txt"
     commands = [line.split(" OUT: ")[0].removeprefix("IN: ") for line in file.open()]
     raw = tmp_path / "scan" / "raw"
@@ -45,6 +43,5 @@ def test_the_last_lines_of_the_official_file(tmp_path: Path, public: Callable[[s
 
 
 def test_wrong_python(tmp_path: Path) -> None:
-    result = run("right", tmp_path / "scan", PYTHON="no-such-python")
-    assert result.returncode == 1
+    result = run("right", tmp_path / "scan", status=1, PYTHON="no-such-python")
     assert "set PYTHON" in result.stderr

@@ -166,6 +166,5 @@ def test_same_bytes_without_interruption(archives: Path, prepared: Path, tmp_pat
         (tmp_path / path.name).symlink_to(path)
     dest = tmp_path / "wmt17"
     command = (f"{dest}/", "--from", tmp_path, *OPTIONS, "--workers", 1)
-    done = run(*command, PYTHON=sys.executable)
-    assert done.returncode == 0, done.stderr
+    run(*command, PYTHON=sys.executable)
     assert contents(dest) == contents(prepared)

@@ -14,32 +14,25 @@ SCRIPTS = Path(__file__).parents[2] / "prepare"
 
 
 def runner(name: str) -> Callable[..., subprocess.CompletedProcess[str]]:
-    """``runner("cogs")(DEST, ...)`` runs prepare/cogs.sh without ``COMPGEN_DATA``; keywords are
-    variables of its environment. ``PYTHON=sys.executable`` has it run in a new Python."""
+    """``runner("cogs")(DEST, ..., status=0)`` runs prepare/cogs.sh without ``COMPGEN_DATA``, and
+    checks its exit status; other keywords are variables of its environment.
+    ``PYTHON=sys.executable`` has it run in a new Python."""
 
-    def run(*arguments: object, **environment: str) -> subprocess.CompletedProcess[str]:
+    def run(
+        *arguments: object, status: int = 0, **environment: str
+    ) -> subprocess.CompletedProcess[str]:
         env = {key: value for key, value in os.environ.items() if key != "COMPGEN_DATA"}
-        return subprocess.run(
+        done = subprocess.run(
             [str(SCRIPTS / f"{name}.sh"), *map(str, arguments)],
             env={**env, "PYTHON": f"{instant()}/python", **environment},
             capture_output=True,
             text=True,
             check=False,
         )
+        assert done.returncode == status, done.stderr
+        return done
 
     return run
-
-
-def refused(result: subprocess.CompletedProcess[str], message: str, code: int = 1) -> bool:
-    """Whether a script ended in one sentence with a message in it, and nothing else."""
-    said = result.stderr
-    return (
-        result.returncode == code
-        and said.startswith(f"prepare/{Path(result.args[0]).name}: ")
-        and message in said
-        and said.count("\n") == 1
-        and result.stdout == ""
-    )
 
 
 def contents(folder: Path) -> dict[str, bytes]:
