@@ -1,6 +1,7 @@
 """compgen-analyze on tiny trained models: embeddings, codes and prototypes."""
 
 import csv
+import functools
 import json
 import re
 import shutil
@@ -9,12 +10,11 @@ from collections import Counter
 import numpy as np
 import pytest
 import torch
-from in_process import refusal
+from in_process import output, refusal
 from matplotlib.image import imread
 from scipy.stats import entropy
 from small_models import MODELS
 
-from compgen_cli.analyze import main
 from compgen_fairseq.analysis import checkpoint
 from compgen_fairseq.analysis.codes import words_per_code
 
@@ -34,14 +34,14 @@ def structural(tiny_data, plugin, tiny_training, tmp_path_factory, run):
 
 
 @pytest.fixture
-def draw(tiny_data, tmp_path, capsys):
+def draw(tiny_data, tmp_path):
     """``draw("codes", CHECKPOINT, "--flag", ...)``: the rows and the JSON that it writes."""
 
     def draw(kind, path, *flags, out="out"):
         folder = tmp_path / out
-        command = [kind, str(path), str(tiny_data), *flags, "--cpu", "--out", str(folder)]
-        assert main(command) == 0, capsys.readouterr().err
-        names = [folder / line.rpartition("/")[2] for line in capsys.readouterr().out.split()]
+        more = [*flags, "--cpu", "--out", folder]
+        said = output(f"compgen-analyze {kind}", path, tiny_data, *more)
+        names = [folder / line.rpartition("/")[2] for line in said.split()]
         assert sorted(names) == sorted(folder.iterdir()), "it prints what it wrote"
         png, pdf, table, summary = names
         pixels = imread(png)[..., :3]
@@ -88,22 +88,20 @@ def test_embeddings_by_cluster(plain, draw, tiny_data):
     assert summary["embedding"] == "embed_tokens"
 
 
-def test_the_codes_of_a_sentence(structural, tiny_data, plugin, run, capsys):
+def test_the_codes_of_a_sentence(structural, tiny_data, plugin, run):
     """What a translation looked at and which codes its words have, as docs/faq.md shows it."""
     model = ("--path", structural, "--print-alignment")
     said = run("fairseq_cli.interactive", tiny_data, *plugin, *model, input="wif dax\n")
     assert "\nA-0\t" in said and "\nH-0\t" in said
-    assert main(["codes", structural, str(tiny_data), "dax", "WIF", "dax"]) == 0
-    rows = [line.split("\t") for line in capsys.readouterr().out.splitlines()]
+    codes = functools.partial(output, "compgen-analyze codes", structural, tiny_data)
+    rows = [line.split("\t") for line in codes("dax", "WIF", "dax").splitlines()]
     assert [row[:2] for row in rows] == [["dax", "source"], ["WIF", "target"], ["dax", "source"]]
-    assert main(["codes", structural, str(tiny_data), "--json"]) == 0
-    clusters = json.loads(capsys.readouterr().out)
+    clusters = json.loads(codes("--json"))
     for word, side, code, words in rows:
         assert word in words.split() and clusters[side][int(code)] == words.split()
-    assert main(["codes", structural, str(tiny_data), "--cpu", "dax"]) == 0
-    assert capsys.readouterr().out.split("\t")[:2] == ["dax", "source"]
-    assert main(["codes", structural, str(tiny_data), "dax", "fep"]) == 1
-    assert capsys.readouterr() == ("", f"compgen-analyze codes: {tiny_data} has no word 'fep'\n")
+    assert codes("--cpu", "dax").split("\t")[:2] == ["dax", "source"]
+    said = refusal("compgen-analyze codes", structural, tiny_data, "dax", "fep")
+    assert said == f"compgen-analyze codes: {tiny_data} has no word 'fep'"
 
 
 def test_codes_are_counted_over_the_corpus(structural, tiny_data, draw, tmp_path):

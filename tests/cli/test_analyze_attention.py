@@ -6,11 +6,10 @@ import json
 import numpy as np
 import pytest
 import torch
-from in_process import refusal
+from in_process import output, refusal
 from matplotlib.image import imread
 from small_models import MODELS
 
-from compgen_cli.analyze import main
 from compgen_fairseq.analysis import checkpoint
 from compgen_fairseq.analysis.attention_maps import SIDES, attention_maps
 
@@ -31,15 +30,14 @@ def sal(tiny_data, plugin, tiny_training, tmp_path_factory, run):
 
 
 @pytest.fixture
-def draw(tiny_data, tmp_path, capsys):
+def draw(tiny_data, tmp_path):
     """``draw(CHECKPOINT, "--flag", ..., out="out")``: the folder that it writes."""
 
     def draw(path, *flags, out="out"):
         folder = tmp_path / out
-        command = ["attention", path, str(tiny_data), "--cpu", "--out", str(folder)]
-        assert main([*command, *map(str, flags)]) == 0, capsys.readouterr().err
-        printed = set(capsys.readouterr().out.split())
-        assert printed == {str(file) for file in folder.iterdir()}
+        more = [*flags, "--cpu", "--out", folder]
+        printed = output("compgen-analyze attention", path, tiny_data, *more).split()
+        assert set(printed) == {str(file) for file in folder.iterdir()}
         return folder
 
     return draw

@@ -6,21 +6,20 @@ from collections import Counter, defaultdict
 
 import pytest
 import torch
-from in_process import refusal
+from in_process import output, refusal
 from matplotlib.image import imread
 
-from compgen_cli.analyze import main
 from compgen_fairseq.analysis import checkpoint
 
 
 @pytest.fixture
-def count(plain, tiny_data, tmp_path, capsys):
+def count(plain, tiny_data, tmp_path):
     """``count("--flag", ..., out="out")``: the JSON and the folder that it writes."""
 
     def count(*flags, out="out"):
         folder = tmp_path / out
-        command = ["consistency", plain, str(tiny_data), "--cpu", "--out", str(folder)]
-        assert main([*command, *map(str, flags)]) == 0, capsys.readouterr().err
+        more = [*flags, "--cpu", "--out", folder]
+        output("compgen-analyze consistency", plain, tiny_data, *more)
         return json.loads((folder / "consistency.json").read_text()), folder
 
     return count

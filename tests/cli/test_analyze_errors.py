@@ -6,13 +6,11 @@ import random
 import shutil
 
 import pytest
-from in_process import refusal
+from in_process import output, refusal
 from logs import write_log
 from matplotlib.image import imread
 
 from compgen.scoring.generate_log import read
-from compgen_cli import cter
-from compgen_cli.analyze import main
 
 GROUPS = 40  # of five lines, of each type of compound
 
@@ -40,14 +38,14 @@ def cognition(public, tmp_path_factory):
 
 
 @pytest.fixture
-def analyze(tmp_path, capsys):
+def analyze(tmp_path):
     """``analyze(LOGS, BY, "--flag", ...)``: the rows of the table that it writes."""
 
     def analyze(logs, by, *flags):
         folder = tmp_path / "out"
-        assert main(["errors", *logs, "--by", by, *map(str, flags), "--out", str(folder)]) == 0
+        said = output("compgen-analyze errors", *logs, "--by", by, *flags, "--out", folder)
         files = {f"errors-{by}.{form}" for form in ("json", "csv", "png", "pdf")}
-        assert set(capsys.readouterr().out.split()) == {str(folder / name) for name in files}
+        assert set(said.split()) == {str(folder / name) for name in files}
         picture = imread(folder / f"errors-{by}.png")[..., :3]
         assert min(picture.shape[:2]) > 200 and picture.std() > 0.05
         assert (folder / f"errors-{by}.png").stat().st_size < 200_000
@@ -62,14 +60,14 @@ def analyze(tmp_path, capsys):
 
 
 @pytest.mark.parametrize("by", ["context-length", "type"])
-def test_cter_by_group_is_that_of_compgen_cter(cognition, analyze, capsys, by):
+def test_cter_by_group_is_that_of_compgen_cter(cognition, analyze, by):
     folder, logs = cognition
     rows = analyze(logs, by, "--data", folder, "--label", "weak", "strong")
     for log, label in zip(logs, ("weak", "strong"), strict=True):
         flags = [f"--{name}={folder}/cter/{file}" for name, file in (
             ("lexicon", "lexicon"), ("compound", "test.compound"))]  # fmt: skip
-        assert cter.main(["--log", log, *flags, "--json"]) == 0
-        expected = json.loads(capsys.readouterr().out)["groups"][by.replace("-", "_")]
+        found = json.loads(output("compgen-cter", "--log", log, *flags, "--json"))
+        expected = found["groups"][by.replace("-", "_")]
         for measure in ("instance", "aggregate"):
             mine = [r for r in rows if (r["measure"], r["system"]) == (f"{measure} CTER", label)]
             assert [row[by] for row in mine] == list(expected)

@@ -5,9 +5,7 @@ import json
 
 import matplotlib.image
 import pytest
-from in_process import refusal
-
-from compgen_cli.analyze import main
+from in_process import output, refusal
 
 
 @pytest.fixture
@@ -34,11 +32,11 @@ def runs(tiny_model, tmp_path) -> list[str]:
     return folders
 
 
-def test_the_numbers_and_a_histogram_for_each_method(runs, tmp_path, capsys):
+def test_the_numbers_and_a_histogram_for_each_method(runs, tmp_path):
     out = tmp_path / "seeds"
-    assert main(["seeds", *runs, "--title", "Tiny", "--out", str(out)]) == 0
+    said = output("compgen-analyze seeds", *runs, "--title", "Tiny", "--out", out)
     files = [str(out / f"seeds.{form}") for form in ("png", "pdf", "csv", "json")]
-    assert capsys.readouterr().out.split() == files and len(list(out.iterdir())) == 4
+    assert said.split() == files and len(list(out.iterdir())) == 4
     plain, noisy = json.loads((out / "seeds.json").read_text())
     assert (plain["method"], plain["n"], plain["mean"], plain["values"]) == (
         *("plain", 2, 55.0),
@@ -51,7 +49,7 @@ def test_the_numbers_and_a_histogram_for_each_method(runs, tmp_path, capsys):
     with open(out / "seeds.csv", newline="") as file:
         assert [row["method"] for row in csv.DictReader(file)] == ["plain", "noisy"]
     assert matplotlib.image.imread(out / "seeds.png").std() > 0.1
-    main(["seeds", *runs, "--checkpoint", "last", "--out", str(out)])
+    output("compgen-analyze seeds", *runs, "--checkpoint", "last", "--out", out)
     assert json.loads((out / "seeds.json").read_text())[1]["best"] == 99.0
 
 

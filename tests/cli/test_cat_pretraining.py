@@ -14,12 +14,10 @@ from fairseq_commands import (
     statuses,
     with_autocast,
 )
-from in_process import refusal
+from in_process import output, refusal
 from logs import logged
 from prepare_scripts import publish, runner
 from recipes import script
-
-from compgen_cli import sememes
 
 
 @pytest.fixture(scope="module")
@@ -104,13 +102,12 @@ def test_two_workers_hold_the_same_model(flags: list[object], tmp_path: Path) ->
     assert different(*states) == []
 
 
-def test_the_sememes_of_words(run: Path, data: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_sememes_of_words(run: Path, data: Path) -> None:
     checkpoint = str(run / "checkpoint_last.pt")
     text = (data / "raw" / "train").read_text().replace("@@ ", "").split()
     words = ["the", "and", "political"]
     command = [checkpoint, str(data), *words, "--subset", "train", "--top", "3"]
-    assert sememes.main([*command, "--json"]) == 0
-    found = json.loads(capsys.readouterr().out)
+    found = json.loads(output("compgen-sememes", *command, "--json"))
     assert [row["word"] for row in found] == words
     names = (data / "sememes.txt").read_text().splitlines()
     annotations = dict(line.split("\t") for line in (data / "annotations.tsv").open())
@@ -124,24 +121,21 @@ def test_the_sememes_of_words(run: Path, data: Path, capsys: pytest.CaptureFixtu
         for code in row["codes"]:
             assert code["code"] in names
             assert code["annotated"] == (code["code"] in right)
-    assert sememes.main(command) == 0
-    printed = capsys.readouterr().out
+    printed = output("compgen-sememes", *command)
     assert f"the: {text.count('the')} times" in printed
     assert found[0]["codes"][0]["code"] in printed
-    assert sememes.main([*command, "--layer", "1", "--json"]) == 0
-    codes = json.loads(capsys.readouterr().out)[0]["codes"]
+    codes = json.loads(output("compgen-sememes", *command, "--layer", "1", "--json"))[0]["codes"]
     assert all(code["code"] in {f"code {number}" for number in range(8)} for code in codes)
 
 
 def test_it_trains_under_autocast_and_codes_beyond_the_sememes_have_numbers(
-    flags: list[object], data: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    flags: list[object], data: Path, tmp_path: Path
 ) -> None:
     more = ["--amp", "--user-dir", with_autocast(tmp_path), "--sememe-codes", 1410]
     more += ["--max-update", 2, "--disable-validation", "--save-dir", tmp_path]
     assert status("train", *flags, *more) == 0
     command = [str(tmp_path / "checkpoint_last.pt"), str(data), "the", "--subset", "train"]
-    assert sememes.main([*command, "--top", "1410"]) == 0
-    assert "  code 140" in capsys.readouterr().out
+    assert "  code 140" in output("compgen-sememes", *command, "--top", "1410")
 
 
 def test_what_cannot_be_shown_is_one_sentence(run: Path, data: Path, tmp_path: Path) -> None:

@@ -5,13 +5,12 @@ import json
 from pathlib import Path
 
 import pytest
-from in_process import refusal
+from in_process import output, refusal
 from logs import write_log
 from sacrebleu import corpus_bleu
 
 from compgen.scoring import generate_log
 from compgen.scoring.cter_rates import rates
-from compgen_cli import compare
 
 
 @pytest.fixture
@@ -23,11 +22,10 @@ def better(tiny_log, tmp_path) -> Path:
     return write_log(tmp_path / "better.log", found.sources, found.targets, hypotheses)
 
 
-def test_exact_match(tiny_log, better, capsys):
+def test_exact_match(tiny_log, better):
     files = [str(tiny_log), str(better)]
     options = [*files, "--resamples", "200", "--seed", "4"]
-    assert compare.main([*options, "--json"]) == 0
-    found = json.loads(capsys.readouterr().out)
+    found = json.loads(output("compgen-compare", *options, "--json"))
     numbers = found["scores"]["exact_match"]
     assert (found["metric"], found["a"], found["b"]) == ("exact_match", *files)
     assert (numbers["a_higher"], numbers["b_higher"], numbers["n"]) == (0, 5, 37)
@@ -38,8 +36,7 @@ def test_exact_match(tiny_log, better, capsys):
     stamp = "metric:exact_match|case:mixed|test:permutation|bs:200|seed:4|n:37|version:"
     assert found["signature"].startswith(stamp)
 
-    assert compare.main(options) == 0
-    printed = capsys.readouterr().out
+    printed = output("compgen-compare", *options)
     assert f"B - A   +13.51  95% interval [{low:+.2f}, {high:+.2f}]\n" in printed
     assert (
         "p       0.0625  (paired permutation test: of 37, A is higher in 0 and B in 5)" in printed
@@ -48,10 +45,9 @@ def test_exact_match(tiny_log, better, capsys):
 
 
 @pytest.mark.parametrize("test", ["bs", "ar"])
-def test_bleu(test, tiny_log, better, capsys):
+def test_bleu(test, tiny_log, better):
     options = [str(tiny_log), str(better), "--metric", "bleu", "--test", test, "--lowercase"]
-    assert compare.main([*options, "--resamples", "50", "--json"]) == 0
-    found = json.loads(capsys.readouterr().out)
+    found = json.loads(output("compgen-compare", *options, "--resamples", "50", "--json"))
     a, b = (generate_log.read(log) for log in (tiny_log, better))
     numbers = found["scores"]["bleu"]
     targets = [target.replace("<<unk>>", "unknown") for target in a.targets]
@@ -61,16 +57,14 @@ def test_bleu(test, tiny_log, better, capsys):
     assert 0 < numbers["p_value"] <= 1
     stamp = f"metric:bleu|ref:log|detok:none|n:37|nrefs:1|{test}:50|seed:12345|case:lc|"
     assert found["signature"].startswith(stamp)
-    assert compare.main([*options, "--resamples", "50"]) == 0
-    printed = capsys.readouterr().out
+    printed = output("compgen-compare", *options, "--resamples", "50")
     assert ("±" in printed) == (test == "bs")
     assert ("(paired bootstrap)" in printed) == (test == "bs")
 
 
-def test_chrf_as_json(tiny_log, better, capsys):
+def test_chrf_as_json(tiny_log, better):
     options = ["--metric", "chrf", "--resamples", "20", "--json"]
-    assert compare.main([str(tiny_log), str(better), *options]) == 0
-    numbers = json.loads(capsys.readouterr().out)["scores"]["chrf"]
+    numbers = json.loads(output("compgen-compare", tiny_log, better, *options))["scores"]["chrf"]
     assert 0 < numbers["a"] < numbers["b"] < 100
 
 
@@ -83,7 +77,7 @@ def compounds(tmp_path) -> dict[str, Path]:
     return files
 
 
-def test_cter_by_groups_of_five(compounds, tmp_path, capsys):
+def test_cter_by_groups_of_five(compounds, tmp_path):
     sources = [f"{i} saw the {n} ." for n in ("dog", "car", "bee") for i in range(5)]
     right = [word for word in "狗车蜂" for _ in range(5)]
     wrong = {"a": {0, 1, 5, 6, 10}, "b": {0, 2, 11}}
@@ -98,8 +92,7 @@ def test_cter_by_groups_of_five(compounds, tmp_path, capsys):
     ]
     flags = [f"--{name}={path}" for name, path in compounds.items()]
     options = [*map(str, logs), "--metric", "cter", *flags, "--json"]
-    assert compare.main(options) == 0
-    found = json.loads(capsys.readouterr().out)
+    found = json.loads(output("compgen-compare", *options))
     instance, aggregate = found["scores"]["instance"], found["scores"]["aggregate"]
     for name, ids in wrong.items():
         expected = rates([i in ids for i in range(15)])
@@ -110,8 +103,7 @@ def test_cter_by_groups_of_five(compounds, tmp_path, capsys):
     assert (aggregate["a_higher"], aggregate["b_higher"], aggregate["n"]) == (1, 0, 3)
     assert instance["p_value"] == 1  # one toss
     assert "|rules:published|lexicon:" in found["signature"] and "|n:15|" in found["signature"]
-    assert compare.main([*options, "--strict"]) == 0
-    assert "|rules:strict|" in capsys.readouterr().out
+    assert "|rules:strict|" in output("compgen-compare", *options, "--strict")
 
 
 def test_errors_are_one_sentence(tiny_log, better, compounds, tmp_path):

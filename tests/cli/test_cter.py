@@ -5,10 +5,8 @@ import json
 import os
 
 import pytest
-from in_process import refusal
+from in_process import output, refusal
 from logs import write_log
-
-from compgen_cli import cter
 
 COMPOUNDS = 5 * ["the dog"] + 5 * ["saw every car he liked"]
 HYPOTHESES = [*["有 狗 。"] * 4, "有 猫 。", *["他 看 了 他喜@@ 欢的 每@@ 辆 车 。"] * 5]
@@ -38,15 +36,14 @@ def lines(items):
     return "".join(f"{item}\n" for item in items)
 
 
-def test_a_log_aligned_files_and_a_pipe_give_the_same(files, capsys):
+def test_a_log_aligned_files_and_a_pipe_give_the_same(files):
     folder, log, aligned = files
     reader, writer = os.pipe()
     os.write(writer, (folder / "lexicon").read_bytes())
     os.close(writer)
     printed = []
     for flags in (log, aligned, [*log, "--lexicon", f"/dev/fd/{reader}"]):
-        assert cter.main([*flags, "--json"]) == 0
-        printed.append(json.loads(capsys.readouterr().out))
+        printed.append(json.loads(output("compgen-cter", *flags, "--json")))
     os.close(reader)
     assert printed[0] == printed[1] == printed[2]
     score = printed[0]
@@ -72,10 +69,9 @@ def test_a_log_aligned_files_and_a_pipe_give_the_same(files, capsys):
     }
 
 
-def test_table_and_verdicts(files, capsys):
+def test_table_and_verdicts(files):
     folder, log, _ = files
-    assert cter.main([*log, "--per-line", str(folder / "verdicts.tsv")]) == 0
-    table = capsys.readouterr().out.splitlines()
+    table = output("compgen-cter", *log, "--per-line", folder / "verdicts.tsv").splitlines()
     assert table[1].split() == ["all", "10.00", "50.00", "10"]
     assert ["NP", "20.00", "100.00", "5"] in [row.split() for row in table]
     assert table[-1].startswith("metric:cter|")
@@ -93,30 +89,27 @@ def test_table_and_verdicts(files, capsys):
     }
 
 
-def test_strict_says_so(files, capsys):
+def test_strict_says_so(files):
     folder, _, aligned = files
     (folder / "hypothesis").write_text(lines([*["有 热狗 。"] * 5, *HYPOTHESES[5:]]))
-    assert cter.main([*aligned, "--json"]) == 0
-    assert json.loads(capsys.readouterr().out)["instance"] == 0.0
-    assert cter.main([*aligned, "--json", "--strict"]) == 0
-    score = json.loads(capsys.readouterr().out)
+    assert json.loads(output("compgen-cter", *aligned, "--json"))["instance"] == 0.0
+    score = json.loads(output("compgen-cter", *aligned, "--json", "--strict"))
     assert score["instance"] == 50.0 and "|rules:strict|" in score["signature"]
 
 
-def test_why(files, capsys):
+def test_why(files):
     folder, _, aligned = files
     (folder / "hypothesis").write_text(lines([*HYPOTHESES[:5], *["车 他 看 每 。"] * 5]))
-    assert cter.main([*aligned, "--per-line", str(folder / "verdicts.tsv"), "--why"]) == 0
+    output("compgen-cter", *aligned, "--per-line", folder / "verdicts.tsv", "--why")
     rows = (folder / "verdicts.tsv").read_text().splitlines()
     assert rows[0].endswith("\terror\tfailed\twhy")
     assert rows[1].endswith("\t0\t\t")
     assert rows[5].endswith("\tatom:N:dog\tnothing stands for 'dog' (狗)")
     assert rows[6].endswith("\tatom:MOD:mod0\tnothing stands for 'he liked' (他喜欢的)")
     (folder / "hypothesis").write_text(lines([*HYPOTHESES[:5], *["车 他喜欢的 他 看 每 。"] * 5]))
-    assert cter.main([*aligned, "--per-line", str(folder / "verdicts.tsv"), "--why"]) == 0
+    output("compgen-cter", *aligned, "--per-line", folder / "verdicts.tsv", "--why")
     rows = (folder / "verdicts.tsv").read_text().splitlines()
     assert rows[6].endswith("\torder:DET-N\t'every' does not go with 'car': 车他喜欢的他看每")
-    capsys.readouterr()
     assert "--why is a column of --per-line FILE" in refusal("compgen-cter", *aligned, "--why")
 
 
@@ -128,13 +121,13 @@ def verdicts(hypotheses, errors):
     )
 
 
-def test_agreement_with_people(files, capsys):
+def test_agreement_with_people(files):
     folder, log, _ = files
     hypotheses = ["有 狗 。", "吃 热狗 。", "有 猫 。", "有 犬 。", "有 狗 。", *HYPOTHESES[5:]]
     (folder / "people.tsv").write_text(verdicts(hypotheses, "0110000001"))
-    flags = ["--against", str(folder / "people.tsv"), *log[-2:]]
-    assert cter.main([*flags, "--json", "--per-line", str(folder / "unlike.tsv")]) == 0
-    score = json.loads(capsys.readouterr().out)
+    flags = ["--against", folder / "people.tsv", *log[-2:]]
+    unlike = ["--per-line", folder / "unlike.tsv"]
+    score = json.loads(output("compgen-cter", *flags, "--json", *unlike))
     assert score["metric"] == "cter-agreement" and "|n:10|" in score["signature"]
     published, strict = (score["agreement"]["all"][rules] for rules in ("published", "strict"))
     assert published == {"precision": 50.0, "recall": pytest.approx(100 / 3), "f1": 40.0}
@@ -148,8 +141,7 @@ def test_agreement_with_people(files, capsys):
     assert rows[0].split("\t")[-3:] == ["error", "published", "strict"]
     assert [row.split("\t")[0] for row in rows[1:]] == ["1", "3", "9"]
     assert rows[1].split("\t")[-3:] == ["1", "", "atom:N:dog"]
-    assert cter.main(flags) == 0
-    table = capsys.readouterr().out.splitlines()
+    table = output("compgen-cter", *flags).splitlines()
     assert table[1].split() == ["all", "50.00", "33.33", "40.00", *["66.67"] * 3, "10"]
 
 
@@ -163,7 +155,7 @@ def test_agreement_with_people(files, capsys):
         ("so the dog", "so the car", "people.tsv, without its first line: line 1: the compound"),
     ],
 )
-def test_verdicts_that_cannot_be_read(old, new, message, files, capsys):
+def test_verdicts_that_cannot_be_read(old, new, message, files):
     folder, log, _ = files
     text = verdicts(HYPOTHESES, "0100000000")
     assert old in text
@@ -173,10 +165,9 @@ def test_verdicts_that_cannot_be_read(old, new, message, files, capsys):
     assert "is for both rules: say only --lexicon" in refusal("compgen-cter", *flags, "--strict")
 
 
-def test_strict_agrees_with_people(public, capsys):
+def test_strict_agrees_with_people(public):
     people = public("cognition/human/outputs.tsv")
-    assert cter.main(["--against", str(people), "--json"]) == 0
-    score = json.loads(capsys.readouterr().out)
+    score = json.loads(output("compgen-cter", "--against", people, "--json"))
     found = {rules: round(s["f1"], 2) for rules, s in score["agreement"]["all"].items()}
     assert found == {"published": 91.26, "strict": 97.21}
     assert {rules: round(rate["aggregate"], 2) for rules, rate in score["cter"].items()} == {
@@ -192,7 +183,7 @@ def test_strict_agrees_with_people(public, capsys):
         ("lexicon", "dog\t狗\n", "", "compound, line 1: 'dog' is not in the lexicon"),
     ],
 )
-def test_input_that_cannot_be_scored(name, old, new, message, files, capsys):
+def test_input_that_cannot_be_scored(name, old, new, message, files):
     folder, log, _ = files
     text = (folder / name).read_text()
     assert old in text
@@ -203,18 +194,17 @@ def test_input_that_cannot_be_scored(name, old, new, message, files, capsys):
     assert not verdicts.exists()
 
 
-def test_cognitions_lexicon_is_checked_with_its_compounds(files, capsys):
+def test_cognitions_lexicon_is_checked_with_its_compounds(files):
     folder, log, _ = files
     reader, writer = os.pipe()  # the lexicon can be read once only
     os.write(writer, (folder / "lexicon").read_bytes())
     os.close(writer)
-    assert cter.main([*log[2:], "--check", "--lexicon", f"/dev/fd/{reader}"]) == 0
+    said = output("compgen-cter", *log[2:], "--check", "--lexicon", f"/dev/fd/{reader}")
     os.close(reader)
-    said = capsys.readouterr().out
     assert said == "6 atoms, 2 compounds in 10 lines: nothing is wrong with them\n"
 
 
-def test_flags_that_do_not_fit(files, capsys):
+def test_flags_that_do_not_fit(files):
     folder, log, aligned = files
     both = "say --log LOG, or --source FILE and --hypothesis FILE"
     assert both in refusal("compgen-cter", *log, *aligned)
@@ -226,9 +216,9 @@ def test_flags_that_do_not_fit(files, capsys):
     assert f"{target}: No such file" in refusal("compgen-cter", *log, "--per-line", str(target))
 
 
-def test_the_whole_test_set_by_default(public, capsys):
-    test = str(public("cognition/data/cg-test") / "cg-test")
-    assert cter.main(["--source", f"{test}.en", "--hypothesis", f"{test}.zh", "--json"]) == 0
-    score = json.loads(capsys.readouterr().out)
+def test_the_whole_test_set_by_default(public):
+    test = public("cognition/data/cg-test") / "cg-test"
+    files = ["--source", f"{test}.en", "--hypothesis", f"{test}.zh"]
+    score = json.loads(output("compgen-cter", *files, "--json"))
     assert score["instance"] == pytest.approx(100 * 283 / 10800)
     assert score["aggregate"] == pytest.approx(100 * 212 / 2160)

@@ -6,9 +6,8 @@ import re
 from pathlib import Path
 
 import pytest
+from in_process import call, output, refusal
 from logs import write_log
-
-from compgen_cli import compare, cter
 
 EXAMPLE = Path(__file__).resolve().parents[2] / "examples" / "bitext"
 RULES = ["--lexicon", str(EXAMPLE / "lexicon"), "--compound", str(EXAMPLE / "test.compound")]
@@ -35,21 +34,21 @@ def worse(tmp_path):
     return log(tmp_path / "worse.log", hypotheses)
 
 
-def test_references_are_right(tmp_path, capsys):
-    assert cter.main([*RULES, "--log", log(tmp_path / "log", tokens("test.de")), "--json"]) == 0
-    score = json.loads(capsys.readouterr().out)
+def test_references_are_right(tmp_path):
+    right = log(tmp_path / "log", tokens("test.de"))
+    score = json.loads(output("compgen-cter", *RULES, "--log", right, "--json"))
     assert (score["instance"], score["aggregate"], score["n"]) == (0.0, 0.0, 20)
     assert score["signature"].startswith("metric:cter|case:mixed|rules:own|lexicon:")
     assert list(score["groups"]) == ["type", "compound_length", "context_length"]
 
 
-def test_what_is_wrong_is_said(worse, tmp_path, capsys):
+def test_what_is_wrong_is_said(worse, tmp_path):
     verdicts, compounds = tmp_path / "verdicts.tsv", tmp_path / "compounds"
     spaced = (EXAMPLE / "test.compound").read_text().replace("horse", "horse ", 2)
     compounds.write_text(spaced)  # which are no other compounds
-    rules = [*RULES[:2], "--compound", str(compounds)]
-    assert cter.main([*rules, "--log", worse, "--per-line", str(verdicts), "--why"]) == 0
-    assert capsys.readouterr().out.splitlines()[1].split() == ["all", "15.00", "50.00", "20"]
+    flags = [*RULES[:2], "--compound", compounds, "--log", worse, "--per-line", verdicts, "--why"]
+    table = output("compgen-cter", *flags).splitlines()
+    assert table[1].split() == ["all", "15.00", "50.00", "20"]
     with open(verdicts, newline="", encoding="utf-8") as file:
         rows = {r["id"]: r for r in csv.DictReader(file, delimiter="\t") if r["error"] == "1"}
     assert {i: row["failed"] for i, row in rows.items()} == {
@@ -61,21 +60,20 @@ def test_what_is_wrong_is_said(worse, tmp_path, capsys):
     assert rows["7"]["why"] == "nothing stands for 'doctor' (ärztin/arzt)"
 
 
-def test_two_systems(worse, tmp_path, capsys):
+def test_two_systems(worse, tmp_path):
     right = log(tmp_path / "right.log", tokens("test.de"))
-    assert compare.main([worse, right, "--metric", "cter", *RULES, "--json"]) == 0
-    found = json.loads(capsys.readouterr().out)
+    flags = ["--metric", "cter", *RULES, "--json"]
+    found = json.loads(output("compgen-compare", worse, right, *flags))
     assert "rules:own" in found["signature"]
     (tmp_path / "compound").write_text("lazy horse\n" * 5 + "old doctor\n" * 15)
     flags = ["--metric", "cter", *RULES[:2], "--compound", str(tmp_path / "compound")]
     source = Path(right).read_text(encoding="utf-8")
     source = re.sub(r"^S-(\d+)\t.*", r"S-\1\tthe old doctor . the lazy horse .", source, flags=re.M)
     Path(right).write_text(source, encoding="utf-8")
-    assert compare.main([right, right, *flags, "--json"]) == 0
-    out, err = capsys.readouterr()
-    scores = json.loads(out)["scores"]
+    said = call("compgen-compare", [right, right, *flags, "--json"])
+    scores = json.loads(said.out)["scores"]
     assert scores.keys() == {"aggregate"} and scores["aggregate"]["n"] == 2
-    assert "instance: not compared, as compounds differ in number of lines" in err
+    assert "instance: not compared, as compounds differ in number of lines" in said.err
 
 
 @pytest.mark.parametrize(
@@ -88,7 +86,7 @@ def test_two_systems(worse, tmp_path, capsys):
         ("ADJ\told\tकि\nN\tat the mill\tमें\n", "का में", 100.0),  # vowels apart
     ],
 )
-def test_languages(lexicon, hypothesis, instance, tmp_path, capsys):
+def test_languages(lexicon, hypothesis, instance, tmp_path):
     """Without spaces parts of the text count, as in CoGnition, and with them whole words."""
     (tmp_path / "lexicon").write_text(lexicon, encoding="utf-8")
     texts = {"compound": "old at the mill", "source": "old at the mill", "hypothesis": hypothesis}
@@ -96,41 +94,38 @@ def test_languages(lexicon, hypothesis, instance, tmp_path, capsys):
     for name, text in texts.items():
         (tmp_path / name).write_text(f"{text}\n", encoding="utf-8")
         flags += [f"--{name}", str(tmp_path / name)]
-    assert cter.main(flags) == 0
-    assert json.loads(capsys.readouterr().out)["instance"] == instance
+    assert json.loads(output("compgen-cter", *flags))["instance"] == instance
 
 
-def test_check_names_every_bad_line(tmp_path, capsys):
-    assert cter.main([*RULES, "--check"]) == 0
+def test_check_names_every_bad_line(tmp_path):
     said = "8 atoms, 4 compounds in 20 lines: nothing is wrong with them\n"
-    assert capsys.readouterr().out == said
+    assert output("compgen-cter", *RULES, "--check") == said
     bad = tmp_path / "lexicon"
     lines = ["# mine", "X\tdog\tHund", "N\tdog", "N\tdog\tHund/", "N\tcat\tKatze", "N\tcat\tKatze"]
     bad.write_text("\n".join([*lines, "order\tN\tN", "order\tADJ\tN\n"]), encoding="utf-8")
-    flags = ["--lexicon", str(bad), *RULES[2:]]
-    assert cter.main([*flags, "--check"]) == 1
-    assert capsys.readouterr().out.splitlines() == [
+    flags = ["--lexicon", bad, *RULES[2:]]
+    assert output("compgen-cter", *flags, "--check", status=1).splitlines() == [
         f"{bad}, line 2: 'X' is not a type; the types are P V DET ADJ N MOD",
         f"{bad}, line 3: not a type, an atom and its translations with tabs between them",
         f"{bad}, line 4: a translation of 'dog' is empty",
         f"{bad}, line 6: 'cat' has been listed before",
         f"{bad}, line 7: order is followed by two different types of P V DET ADJ N MOD",
     ]
-    assert cter.main([*flags, "--log", "nowhere"]) == 1
-    assert f"{bad}, line 2: 'X' is not a type" in (said := capsys.readouterr().err)
-    assert said.endswith("; compgen-cter --check lists 4 more bad lines\n")
-    assert cter.main([*flags, "--check", "--log", "nowhere"]) == 1
-    assert "--check looks at --lexicon and --compound alone" in capsys.readouterr().err
+    said = refusal("compgen-cter", *flags, "--log", "nowhere")
+    assert f"{bad}, line 2: 'X' is not a type" in said
+    assert said.endswith("; compgen-cter --check lists 4 more bad lines")
+    said = refusal("compgen-cter", *flags, "--check", "--log", "nowhere")
+    assert "--check looks at --lexicon and --compound alone" in said
     compounds = tmp_path / "compound"
     compounds.write_text("lazy horse\nlazy cat\nlazy cat\nold lazy dog\n")
-    assert cter.main([*RULES[:2], "--compound", str(compounds), "--check"]) == 1
-    assert capsys.readouterr().out.splitlines() == [
+    flags = [*RULES[:2], "--compound", compounds]
+    assert output("compgen-cter", *flags, "--check", status=1).splitlines() == [
         f"{compounds}, line 2: 'cat' in the compound 'lazy cat' is not an atom of the lexicon",
         f"{compounds}, line 4: the compound 'old lazy dog' has two atoms of the type ADJ: 'old' "
         "and 'lazy'",
     ]
 
 
-def test_strict_rules_are_cognitions(capsys):
-    assert cter.main([*RULES, "--strict", "--log", "nowhere"]) == 1
-    assert "is of own compounds: strict rules are CoGnition's\n" in capsys.readouterr().err
+def test_strict_rules_are_cognitions():
+    said = refusal("compgen-cter", *RULES, "--strict", "--log", "nowhere")
+    assert said.endswith("is of own compounds: strict rules are CoGnition's")

@@ -10,7 +10,7 @@ import pytest
 import sentence_files
 import torch
 from fairseq_commands import load, status
-from in_process import refusal
+from in_process import output, refusal
 from omegaconf import OmegaConf
 from prepare_scripts import runner
 from recipes import EXAMPLES, script
@@ -192,12 +192,11 @@ def test_a_checkpoint_adds_no_flags(option, value, pretrained, tmp_path):
         flags(str(tmp_path / "changed.pt"))
 
 
-def test_similarity_is_the_correlation_of_single_phrases(pretrained, frozen, data, capsys):
+def test_similarity_is_the_correlation_of_single_phrases(pretrained, frozen, data):
     folder = data / "bird"
     for subset, total in (("test", 12), ("test1", 6)):
-        command = [str(pretrained), str(folder), "--subset", subset, "--cpu", "--json"]
-        assert similarity.main(command) == 0
-        said = json.loads(capsys.readouterr().out)
+        command = [pretrained, folder, "--subset", subset, "--cpu", "--json"]
+        said = json.loads(output("compgen-similarity", *command))
         assert said["total"] == total
         model = load_cat(str(pretrained), str(folder))
         words, bos = model.encoder.dictionary, [model.encoder.dictionary.bos()]
@@ -219,18 +218,17 @@ def test_similarity_is_the_correlation_of_single_phrases(pretrained, frozen, dat
             assert said["representations"][name] == pytest.approx(float(expected), abs=0.05)
         assert said["score"] == said["representations"]["mix"]
     # the head is all that a frozen model's fine-tuning changes
-    assert similarity.main([str(frozen), *command[1:]]) == 0
-    tuned = json.loads(capsys.readouterr().out)
+    tuned = json.loads(output("compgen-similarity", frozen, *command[1:]))
     assert tuned["representations"] == said["representations"]
     assert tuned["score"] == tuned["representations"]["comp"]
 
 
-def test_similarity_of_one_representation(pretrained, data, tmp_path, capsys):
+def test_similarity_of_one_representation(pretrained, data, tmp_path):
     out = tmp_path / "comp.json"
-    flags = ["--representation", "comp", "--json-out", str(out), "--cpu"]
-    assert similarity.main([str(pretrained), str(data / "bird"), *flags]) == 0
+    flags = ["--representation", "comp", "--json-out", out, "--cpu"]
+    said = output("compgen-similarity", pretrained, data / "bird", *flags)
     scored = json.loads(out.read_text())
-    assert capsys.readouterr().out == f"comp\t{scored['score']:.2f}\t(12 pairs of test)\n"
+    assert said == f"comp\t{scored['score']:.2f}\t(12 pairs of test)\n"
     assert scored["signature"].startswith("metric:pearson|case:mixed|subset:test|representation:")
 
 
@@ -243,10 +241,9 @@ def test_correlation_that_is_not_defined():
     assert found == pytest.approx(97.258, abs=0.01)  # of 1, 0.70711, 0 with 1, 0.5, 0
 
 
-def test_what_cannot_be_done_is_one_sentence(pretrained, frozen, data, plugin, tmp_path, capsys):
+def test_what_cannot_be_done_is_one_sentence(pretrained, frozen, data, plugin, tmp_path):
     plain = pretrain(data, plugin, "--composition=none", "--max-update=1", "--save-dir", tmp_path)
-    assert similarity.main([str(plain), str(data / "bird"), "--cpu"]) == 0
-    assert capsys.readouterr().out.startswith("cont\t")
+    assert output("compgen-similarity", plain, data / "bird", "--cpu").startswith("cont\t")
     sts, phrases, text = (data / name for name in ("sts_b", "bird", "text"))
     mix, first = frozen, pretrained
     for command, arguments, message in (

@@ -1,12 +1,13 @@
 """compgen-prototypes puts prototypes into a checkpoint and shows them."""
 
+import functools
 import json
 import shutil
 
 import torch
 from fairseq import checkpoint_utils
 from fairseq_commands import load
-from in_process import refusal
+from in_process import output, refusal
 
 from compgen_cli.prototypes import main
 from compgen_fairseq.prototypes.checkpoint import make_room
@@ -37,15 +38,14 @@ def test_a_checkpoint_without_the_optimizer_gives_the_same_table_and_a_warning(
     assert torch.equal(*(load(path)["model"]["encoder.prototypes.vectors"] for path in files))
 
 
-def test_the_preset_says_how_many_prototypes_and_force_replaces_a_file(
-    plain, tiny_data, tmp_path, capsys
-):
-    (output := tmp_path / "table.pt").write_text("old")
-    flags = ["--cpu", "--prototype-min-count", "5", "-o", str(output), "--force", "--arch"]
-    assert main(["extract", plain, str(tiny_data), *flags, "transformer"]) == 1
-    assert "--arch transformer is not a preset of proto_transformer\n" in capsys.readouterr().err
-    assert main(["extract", plain, str(tiny_data), *flags, "proto_transformer_wmt_en_de"]) == 0
-    assert load(output)["model"]["encoder.prototypes.vectors"].shape == (6, 5, 16)
+def test_the_preset_says_how_many_prototypes_and_force_replaces_a_file(plain, tiny_data, tmp_path):
+    (table := tmp_path / "table.pt").write_text("old")
+    command = ["compgen-prototypes", "extract", plain, tiny_data, "--cpu", "-o", table, "--force"]
+    command += ["--prototype-min-count", "5", "--arch"]
+    said = refusal(*command, "transformer")
+    assert said.endswith("--arch transformer is not a preset of proto_transformer")
+    output(*command, "proto_transformer_wmt_en_de")
+    assert load(table)["model"]["encoder.prototypes.vectors"].shape == (6, 5, 16)
 
 
 def test_the_optimizer_gets_room_for_new_parameters():
@@ -63,14 +63,13 @@ def test_the_optimizer_gets_room_for_new_parameters():
         assert make_room(without, [True, False, True, False, True]) is None
 
 
-def test_show(with_prototypes, tiny_data, capsys):
-    assert main(["show", str(with_prototypes), str(tiny_data)]) == 0
-    head, *rows = [line.split("\t") for line in capsys.readouterr().out.splitlines()]
+def test_show(with_prototypes, tiny_data):
+    show = functools.partial(output, "compgen-prototypes", "show", with_prototypes, tiny_data)
+    head, *rows = [line.split("\t") for line in show().splitlines()]
     assert head == ["side", "type", "prototypes", "mean_distance"]
     assert {row[1] for row in rows} == {"wif", "dax", "lug", "zup", "blick", "kiki"}
     assert all(row[0] == "source" and row[2] == "2" and float(row[3]) > 0 for row in rows)
-    assert main(["show", str(with_prototypes), str(tiny_data), "--json"]) == 0
-    printed = json.loads(capsys.readouterr().out)
+    printed = json.loads(show("--json"))
     assert [[str(value) for value in row.values()] for row in printed] == rows
 
 

@@ -9,13 +9,11 @@ import sys
 from pathlib import Path
 
 import pytest
-from in_process import refusal
+from in_process import output, refusal
 from small_models import MODELS
 
-from compgen_cli import compare, report, score
 
-
-def evaluated(folder: Path, trained: Path, generated: Path, capsys, seed: int = 1) -> Path:
+def evaluated(folder: Path, trained: Path, generated: Path, seed: int = 1) -> Path:
     """A run's folder as the recipes leave it."""
     folder.mkdir(parents=True)
     shutil.copy(trained / "train.log", folder)
@@ -23,8 +21,7 @@ def evaluated(folder: Path, trained: Path, generated: Path, capsys, seed: int = 
     (folder / "RUN.json").write_text(record.replace('"seed": 1,', f'"seed": {seed},'))
     prepared = {"command": "prepare/tiny.sh DEST", "pairs": {"test": 37}, "sha256": {"a": "0a"}}
     (folder / "PREPARED.json").write_text(json.dumps(prepared))
-    assert score.main([str(generated), "--json"]) == 0
-    scores = capsys.readouterr().out
+    scores = output("compgen-score", generated, "--json")
     for name in ("best", "last"):
         (folder / f"test.{name}.json").write_text(scores)
         shutil.copy(generated, folder / f"test.{name}.log")
@@ -32,11 +29,10 @@ def evaluated(folder: Path, trained: Path, generated: Path, capsys, seed: int = 
 
 
 @pytest.fixture
-def runs(tiny_model, tiny_log, tmp_path, capsys) -> list[str]:
+def runs(tiny_model, tiny_log, tmp_path) -> list[str]:
     """The tiny run as if with the seeds 1 and 3: its log, its data's checksums and its scores."""
     return [
-        str(evaluated(tmp_path / f"plain.{seed}", tiny_model, tiny_log, capsys, seed))
-        for seed in (1, 3)
+        str(evaluated(tmp_path / f"plain.{seed}", tiny_model, tiny_log, seed)) for seed in (1, 3)
     ]
 
 
@@ -59,10 +55,9 @@ def other_model(tmp_path_factory, tiny_data, plugin, tiny_training, run) -> tupl
     return folder, generated
 
 
-def test_markdown(runs, tiny_log, capsys):
+def test_markdown(runs, tiny_log):
     percent = re.findall(r"ExactMatch = ([\d.]+)", tiny_log.read_text())[-1]
-    assert report.main(runs) == 0
-    printed = capsys.readouterr().out
+    printed = output("compgen-report", *runs)
     assert re.search(r"\| plain \| 1, 3 \| \d+ \| \d+\.\d \|\n", printed)
     assert (
         f"| plain | chosen | 2 | {percent} ± 0.00 | {percent} | {percent} | {percent} "
@@ -80,14 +75,13 @@ def test_errors_are_one_sentence_and_leave_nothing(runs, tmp_path):
     assert not page.exists() and not list(tmp_path.glob(".report*"))
 
 
-def test_a_page_and_its_markdown(runs, other_model, tiny_log, tmp_path, capsys):
+def test_a_page_and_its_markdown(runs, other_model, tiny_log, tmp_path):
     trained, generated = other_model
-    runs.append(str(evaluated(tmp_path / "sal.1", trained, generated, capsys)))
+    runs.append(str(evaluated(tmp_path / "sal.1", trained, generated)))
     page, text = tmp_path / "pages" / "report.html", tmp_path / "report.md"
     page.parent.mkdir()
     runs += ["--allow-differences", "max_epoch,updates"]
-    assert report.main([*runs, "--html", str(page), "--out", str(text)]) == 0
-    assert capsys.readouterr().out == ""
+    assert output("compgen-report", *runs, "--html", page, "--out", text) == ""
     said = text.read_text()
     assert "### Against plain\n" in said and "| sal | 1 |" in said
     assert "Learning curves: [report.html](pages/report.html)\n" in said
@@ -96,19 +90,16 @@ def test_a_page_and_its_markdown(runs, other_model, tiny_log, tmp_path, capsys):
     metrics = re.findall(r"<figcaption>(\w+)", drawn)
     assert "exact_match" in metrics[:2]  # what only validation has comes first
     assert {"commitment_source", "codes_used_target", "nll_loss"} <= set(metrics)
-    compared = compare.main([str(tiny_log), str(generated), "--json"])
-    assert compared == 0
-    p = json.loads(capsys.readouterr().out)["scores"]["exact_match"]["p_value"]
+    compared = json.loads(output("compgen-compare", tiny_log, generated, "--json"))
+    p = compared["scores"]["exact_match"]["p_value"]
     shown = f"{p:.4f}" if p >= 0.0001 else "< 0.0001"
     assert re.search(
         rf"\| exact_match \| last \| sal \| \S+ \| \[\S+ \S+\] \| {shown} \| - \|", said
     )
 
-    assert report.main([*runs, "--html", str(page)]) == 0
-    assert capsys.readouterr().out == ""  # the page alone
+    assert output("compgen-report", *runs, "--html", page) == ""  # the page alone
     out = tmp_path / "report.json"
-    assert report.main([*runs, "--baseline", "sal", "--json", "--out", str(out)]) == 0
-    assert capsys.readouterr().out == ""
+    assert output("compgen-report", *runs, "--baseline", "sal", "--json", "--out", out) == ""
     found = json.loads(out.read_text())
     assert found["baseline"] == "sal"
     assert {(one["label"], one["p_sentences"]) for one in found["comparisons"]} == {("plain", p)}

@@ -3,12 +3,11 @@
 import json
 
 import pytest
-from in_process import refusal
+from in_process import output, refusal
 from logs import write_log
 from sacrebleu import corpus_bleu
 
 from compgen.scoring import generate_log
-from compgen_cli import score
 
 
 @pytest.fixture
@@ -17,9 +16,8 @@ def correct(tiny_log) -> int:
     return sum(h == t for h, t in zip(generation.hypotheses, generation.targets, strict=True))
 
 
-def test_the_score_is_the_one_fairseq_generate_printed(tiny_log, correct, capsys):
-    assert score.main([str(tiny_log)]) == 0
-    printed = capsys.readouterr().out.splitlines()
+def test_the_score_is_the_one_fairseq_generate_printed(tiny_log, correct):
+    printed = output("compgen-score", tiny_log).splitlines()
     assert (
         len(printed) == 2
         and printed[0] == f"ExactMatch = {100 * correct / 37:.2f} ({correct} / 37)"
@@ -28,9 +26,8 @@ def test_the_score_is_the_one_fairseq_generate_printed(tiny_log, correct, capsys
     assert printed[1].startswith("metric:exact_match|case:mixed|n:37|version:")
 
 
-def test_json(tiny_log, correct, capsys):
-    assert score.main([str(tiny_log), "--json", "--expected", "37"]) == 0
-    printed = json.loads(capsys.readouterr().out)
+def test_json(tiny_log, correct):
+    printed = json.loads(output("compgen-score", tiny_log, "--json", "--expected", "37"))
     assert printed.pop("signature").startswith("metric:exact_match|case:mixed|n:37|")
     percent = pytest.approx(100 * correct / 37)
     assert printed == {"metric": "exact_match", "score": percent, "correct": correct, "total": 37}
@@ -45,22 +42,20 @@ def test_a_log_without_references(tiny_log, tmp_path):
 
 
 @pytest.mark.parametrize("metric", ["bleu", "chrf"])
-def test_an_unknown_word_is_never_right(metric, tmp_path, capsys):
+def test_an_unknown_word_is_never_right(metric, tmp_path):
     found = []
     for word in ("<<unk>>", "<unk>"):
         log = write_log(tmp_path / "log", ["a"], ["a <unk> b c d"], [f"a {word} b c d"])
-        assert score.main([str(log), "--metric", metric, "--json"]) == 0
-        found.append(json.loads(capsys.readouterr().out)["score"])
+        found.append(json.loads(output("compgen-score", log, "--metric", metric, "--json"))["score"])
     assert found[0] < 70 and found[1] == pytest.approx(100)
 
 
-def test_bleu_with_sacrebleus_signature(tiny_log, capsys):
+def test_bleu_with_sacrebleus_signature(tiny_log):
     generation = generate_log.read(tiny_log)
     targets = [target.replace("<<unk>>", "unknown") for target in generation.targets]
     expected = corpus_bleu(generation.hypotheses, [targets], force=True)
     assert 0 < expected.score < 100
-    assert score.main([str(tiny_log), "--metric", "bleu"]) == 0
-    printed = capsys.readouterr().out.splitlines()
+    printed = output("compgen-score", tiny_log, "--metric", "bleu").splitlines()
     assert printed[0] == str(expected) and len(printed) == 2
     assert printed[1].startswith(
         "metric:bleu|ref:log|detok:none|n:37|nrefs:1|case:mixed|eff:no|tok:13a|smooth:exp|version:"
@@ -68,22 +63,20 @@ def test_bleu_with_sacrebleus_signature(tiny_log, capsys):
 
 
 @pytest.mark.parametrize("language", ["en", "EN", "sw"])
-def test_moses_has_general_rules_for_languages_without_own(language, tmp_path, capsys):
+def test_moses_has_general_rules_for_languages_without_own(language, tmp_path):
     log = write_log(tmp_path / "log", ["a"], ["it 's a dog of mine !"], ["it's a dog of mine!"])
     options = ["--metric", "bleu", "--detokenize", "moses", "--lang", language, "--json"]
-    assert score.main([str(log), *options]) == 0
-    found = json.loads(capsys.readouterr().out)
+    found = json.loads(output("compgen-score", log, *options))
     assert (found["score"] == pytest.approx(100)) == (language != "sw")
     assert f"|detok:moses.{language.lower()}|" in found["signature"]
 
 
-def test_the_references_can_come_from_a_file(tiny_log, tiny_data, tmp_path, capsys):
+def test_the_references_can_come_from_a_file(tiny_log, tiny_data, tmp_path):
     raw = tiny_data.parent / "test.tgt"
     assert "FEP" in raw.read_text()  # an unknown word, lost in the log
     options = ["--reference", str(raw), "--json"]
     chinese = ["--metric", "bleu", "--detokenize", "chinese", "--tokenize", "zh", "--lowercase"]
-    assert score.main([str(tiny_log), *options, *chinese]) == 0
-    found = json.loads(capsys.readouterr().out)
+    found = json.loads(output("compgen-score", tiny_log, *options, *chinese))
     hypotheses = [h.replace(" ", "") for h in generate_log.read(tiny_log).hypotheses]
     references = [line.replace(" ", "") for line in raw.read_text().splitlines()]
     expected = corpus_bleu(hypotheses, [references], tokenize="zh", lowercase=True)
@@ -91,20 +84,18 @@ def test_the_references_can_come_from_a_file(tiny_log, tiny_data, tmp_path, caps
     assert "|ref:test.tgt|detok:chinese|n:37|" in found["signature"]
     assert "|case:lc|eff:no|tok:zh|" in found["signature"]
 
-    assert score.main([str(tiny_log), *options]) == 0
-    found = json.loads(capsys.readouterr().out)
+    found = json.loads(output("compgen-score", tiny_log, *options))
     assert found["metric"] == "exact_match" and "|ref:test.tgt|n:37|" in found["signature"]
 
 
-def test_cogs_by_case(tiny_log, correct, tmp_path, capsys):
+def test_cogs_by_case(tiny_log, correct, tmp_path):
     generation = generate_log.read(tiny_log)
     right = [h == t for h, t in zip(generation.hypotheses, generation.targets, strict=True)]
     names = ["pp_recursion", "prim_to_inf_arg", "in_distribution"]
     cases = [names[i % 3] for i in range(37)]
     (tmp_path / "test.case").write_text("".join(f"{case}\n" for case in cases))
     options = [str(tiny_log), "--metric", "cogs", "--cases", str(tmp_path / "test.case")]
-    assert score.main([*options, "--json"]) == 0
-    found = json.loads(capsys.readouterr().out)
+    found = json.loads(output("compgen-score", *options, "--json"))
     by_case = [[r for r, c in zip(right, cases, strict=True) if c == name] for name in names]
     structural, lexical = (100 * sum(r) / len(r) for r in by_case[:2])
     assert found["structural"] == pytest.approx(structural)
@@ -114,8 +105,7 @@ def test_cogs_by_case(tiny_log, correct, tmp_path, capsys):
     assert found["in_distribution"]["correct"] == sum(by_case[2])
     assert list(found["cases"]) == ["prim_to_inf_arg", "pp_recursion"]
     assert found["signature"].startswith("metric:cogs|case:mixed|cases:2|n:25|")
-    assert score.main(options) == 0
-    printed = capsys.readouterr().out.splitlines()
+    printed = output("compgen-score", *options).splitlines()
     assert printed[-2].split()[:2] == ["overall", f"{found['score']:.2f}"]
     assert printed[-1] == found["signature"]
 

@@ -5,14 +5,13 @@ from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
-from in_process import refusal
+from in_process import output, refusal
 
 from compgen.reporting import results
 from compgen.reporting.results import flags
 from compgen.reporting.results_tables import headlines, tables
 from compgen.reporting.runs import fingerprint
 from compgen.reporting.verdicts import pack
-from compgen_cli import report
 from compgen_cli import results as command
 
 REPOSITORY = Path(__file__).resolve().parents[2]
@@ -233,18 +232,17 @@ def test_what_cannot_stand_in_a_table_is_one_sentence(make, tmp_path):
     assert "papers.toml: " in message()
 
 
-def test_results_are_printed(make, tmp_path, capsys):
+def test_results_are_printed(make, tmp_path):
     make("sal", 1, 50)
-    assert command.main(["tables", str(tmp_path / "results")]) == 0
-    assert capsys.readouterr().out == tables(tmp_path / "results")
+    assert output("compgen-results", "tables", tmp_path / "results") == tables(tmp_path / "results")
 
 
-def test_report_reads_results_like_runs(make, tmp_path, capsys):
+def test_report_reads_results_like_runs(make, tmp_path):
     for seed in (1, 2):
         make("plain", seed, 20, "other/a", cter=[0.4, 0.8, 0.4, 0.4] * 50, minutes=None)
         make("srl", seed, 30, "other/a", cter=[0.2, 0.4, 0.2, 0.2] * 50)
-    assert report.main([str(tmp_path / "results"), "--baseline", "plain", "--json"]) == 0
-    found = json.loads(capsys.readouterr().out)
+    flags = ["--baseline", "plain", "--json"]
+    found = json.loads(output("compgen-report", tmp_path / "results", *flags))
     minutes = {row["label"]: [run["minutes"] for run in row["runs"]] for row in found["rows"]}
     assert minutes == {"plain": [None, None], "srl": [4.0, 4.0]}
     chosen = [one for one in found["comparisons"] if one["checkpoint"] == "best"]
@@ -257,6 +255,5 @@ def test_report_reads_results_like_runs(make, tmp_path, capsys):
     content = json.loads(kept.read_text())
     content["verdicts"]["cter instance"]["bits"] = "no"
     kept.write_text(json.dumps(content))
-    assert report.main([str(kept.parent)]) == 0
-    said = capsys.readouterr().out
+    said = output("compgen-report", kept.parent)
     assert "its verdicts cannot be read" in said and "| plain | 1, 2 | 1,200 | - |" in said

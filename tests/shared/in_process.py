@@ -51,6 +51,14 @@ def call(command: str, words: Sequence[str]) -> Outcome:
         return Outcome(status or 0, out.getvalue(), err.getvalue())
 
 
+def output(command: str, *words: object, status: int = 0) -> str:
+    """What ``compgen-score`` or ``compgen-analyze errors`` prints, after checking its status."""
+    name, *kind = command.split()
+    said = call(name, [*kind, *map(str, words)])
+    assert said.status == status, said.err
+    return said.out
+
+
 def refusal(command: str, *words: object, bars: bool = False) -> str:
     """The sentence with which ``compgen-score`` or ``compgen-analyze errors`` refuses its words;
     it says nothing else, but for the progress bars of what it began."""
