@@ -11,6 +11,7 @@ from logs import write_log
 from matplotlib.image import imread
 
 from compgen.scoring.generate_log import read
+from compgen.text import write_lines
 
 GROUPS = 40  # of five lines, of each type of compound
 
@@ -28,7 +29,7 @@ def cognition(public, tmp_path_factory):
     chosen = [kind * 3600 + 85 * group + i for kind in range(3) for group in range(GROUPS)
               for i in range(5)]  # fmt: skip
     english, chinese, compounds = ([lines[i] for i in chosen] for lines in texts.values())
-    (folder / "cter/test.compound").write_text("".join(f"{line}\n" for line in compounds))
+    write_lines(folder / "cter/test.compound", compounds)
     logs = []
     for name, share in (("weak", 0.5), ("strong", 0.1)):
         draw = random.Random(1)
@@ -83,8 +84,7 @@ def test_cogs_cases(public, tmp_path, analyze):
     for line in public("cogs/data/gen.tsv").read_text().splitlines():
         seen.setdefault(line.split("\t")[2], []).append(line.split("\t"))
     chosen = [row for rows in seen.values() for row in rows[:4]]
-    (tmp_path / "cases").mkdir()
-    (tmp_path / "cases/test.case").write_text("".join(f"{row[2]}\n" for row in chosen))
+    write_lines(tmp_path / "cases/test.case", (row[2] for row in chosen))
     sources, targets, cases = zip(*chosen, strict=True)
     right = [i % 4 < 3 and cases[i] != "cp_recursion" for i in range(len(chosen))]
     hypotheses = [t if ok else "x" for t, ok in zip(targets, right, strict=True)]

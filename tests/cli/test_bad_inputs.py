@@ -53,8 +53,8 @@ def _data(root: Path) -> None:
         lines = [
             " ".join("wif dax lug zup blick".split()[i % 3 : 1 + i % 5]) or "wif" for i in range(n)
         ]
-        (root / f"{part}.src").write_text("".join(f"{line}\n" for line in lines))
-        (root / f"{part}.tgt").write_text("".join(f"{line.upper()}\n" for line in lines))
+        write_lines(root / f"{part}.src", lines)
+        write_lines(root / f"{part}.tgt", map(str.upper, lines))
     prefixes = [f"--{part}pref={root / part}" for part in ("train", "valid", "test")]
     data = root / "data"
     call("fairseq-preprocess", ["-s", "src", "-t", "tgt", *prefixes, "--destdir", str(data)])

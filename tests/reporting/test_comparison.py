@@ -13,6 +13,7 @@ from compgen.reporting.runs import Run, Score, ScoreName
 from compgen.scoring.bleu import BleuOptions, bleu
 from compgen.scoring.metrics import BleuMetric
 from compgen.scoring.significance import compare_bleu
+from compgen.text import write_lines
 
 EXACT, BLEU = ScoreName("exact_match", "best"), ScoreName("bleu", "best")
 CTER = [ScoreName(f"cter {number}", "best") for number in ("instance", "aggregate")]
@@ -126,8 +127,7 @@ def test_scores_that_only_one_row_has_are_left_out(make):
 
 def test_bleu_compares_the_median_runs(make, tmp_path):
     raw = tmp_path / "data" / "raw" / "test.zh"
-    raw.parent.mkdir(parents=True)
-    raw.write_text("".join(f"{line}\n" for line in TARGETS))
+    write_lines(raw, TARGETS)
     options = BleuOptions("none", "none")
     texts = {}
 
@@ -152,10 +152,9 @@ def test_bleu_compares_the_median_runs(make, tmp_path):
 
 def test_cter_is_tested_by_groups_of_five(make, tmp_path):
     cter = tmp_path / "data" / "cter"
-    cter.mkdir(parents=True)
-    (cter / "lexicon").write_text("dog\t狗\nthe\t/\nsmall\t小\n")
+    write_lines(cter / "lexicon", ["dog\t狗", "the\t/", "small\t小"])
     compounds = 5 * ["the dog"] + 5 * ["the small dog"] + 10 * ["the dog"]
-    (cter / "test.compound").write_text("".join(f"{line}\n" for line in compounds))
+    write_lines(cter / "test.compound", compounds)
 
     def scored(run: Run, wrong: Sequence[int]) -> Run:
         lines = ["猫" if i in wrong else "小狗" for i in range(20)]
@@ -176,8 +175,7 @@ def test_cter_is_tested_by_groups_of_five(make, tmp_path):
 
 def test_cogs_counts_the_generalization_cases(make, tmp_path):
     cases = tmp_path / "data" / "cases" / "test.case"
-    cases.parent.mkdir(parents=True)
-    cases.write_text("".join(f"{c}\n" for c in 4 * ["in_distribution"] + 16 * ["pp_recursion"]))
+    write_lines(cases, 4 * ["in_distribution"] + 16 * ["pp_recursion"])
     runs = [make("plain", 1, 5), make("sal", 1, 12)]
     for run, right in zip(runs, (1, 8), strict=True):
         run.scores.clear()

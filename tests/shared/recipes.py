@@ -8,6 +8,8 @@ from pathlib import Path
 
 from instant import instant
 
+from compgen.text import write_lines
+
 EXAMPLES = Path(__file__).resolve().parents[2] / "examples"
 TINY = [
     *("--encoder-layers=1", "--decoder-layers=1", "--encoder-embed-dim=16"),
@@ -40,11 +42,10 @@ def script(
 def prepared(folder: Path, languages: tuple[str, str], run: Callable[..., str]) -> Path:
     """A folder as the prepare scripts make it: the compounds and a translation of each."""
     source, target = languages
-    (folder / "raw").mkdir(parents=True)
     lines = [compound for compound in COMPOUNDS for _ in range(5)]
     for part in ("train", "valid", "test"):
         for language, words in ((source, lines), (target, [line.upper() for line in lines])):
-            (folder / "raw" / f"{part}.{language}").write_text("\n".join(words) + "\n")
+            write_lines(folder / "raw" / f"{part}.{language}", words)
     prefixes = [f"--{part}pref={folder / 'raw' / part}" for part in ("train", "valid", "test")]
     run("fairseq_cli.preprocess", "-s", source, "-t", target, *prefixes, "--destdir", folder)
     extra = {
@@ -58,6 +59,5 @@ def prepared(folder: Path, languages: tuple[str, str], run: Callable[..., str]) 
         ],
     }
     for name, text in extra.items():
-        (folder / name).parent.mkdir(exist_ok=True)
-        (folder / name).write_text("\n".join(text) + "\n")
+        write_lines(folder / name, text)
     return folder

@@ -14,6 +14,7 @@ from small_models import TRANSFORMER
 
 from compgen.scoring import cter, cter_rules
 from compgen.scoring.cter_rates import rates
+from compgen.text import write_lines
 from compgen_fairseq.tasks import compgen_translation, eval_cter
 
 LEXICON = "the\t/\nany\t任何\ndog\t狗/犬\ncar\t车\nred\t红\nnear\t附近\nsaw\t看到\nmod0\t他喜欢的\n"
@@ -43,14 +44,12 @@ def cognition(tmp_path_factory, run):
     ]
     for part in ("train", "valid"):
         for column, language in ((1, "en"), (2, "zh")):
-            text = "".join(f"{pair[column]}\n" for pair in pairs)
-            (folder / f"{part}.{language}").write_text(text)
+            write_lines(folder / f"{part}.{language}", (pair[column] for pair in pairs))
     data = folder / "data"
     parts = ["--trainpref", folder / "train", "--validpref", folder / "valid"]
     run("fairseq_cli.preprocess", "-s", "en", "-t", "zh", *parts, "--destdir", data)
-    (data / "cter").mkdir()
+    write_lines(data / "cter/valid.compound", (pair[0] for pair in pairs))
     (data / "cter/lexicon").write_text(LEXICON)
-    (data / "cter/valid.compound").write_text("".join(f"{pair[0]}\n" for pair in pairs))
     return data
 
 
@@ -102,10 +101,9 @@ OWN = "DET\tthe\t/\nN\tdog\t狗/犬\nN\tcar\t车\nADJ\tred\t红\norder\tADJ\tN\n
 def test_own_compounds_of_any_number_of_lines(cognition, tmp_path):
     """Ten lines have one compound, not one after the other, and five each the other two."""
     without_compounds(cognition, tmp_path)
-    (tmp_path / "cter").mkdir()
-    (tmp_path / "cter/lexicon").write_text(OWN)
     of_lines = [("the dog", "red car", "the dog", "the car")[i // 5] for i in range(20)]
-    (tmp_path / "cter/valid.compound").write_text("".join(f"{one}\n" for one in of_lines))
+    write_lines(tmp_path / "cter/valid.compound", of_lines)
+    (tmp_path / "cter/lexicon").write_text(OWN)
     task = make_task(tmp_path)
     task.load_dataset("valid")
     task.cter_generator = object()
