@@ -109,20 +109,14 @@ def main(argv: list[str] | None = None) -> int:
     parser.add_argument("b", metavar="B", help="what it printed for another on the same sentences")
     parser.add_argument("--metric", choices=METRICS, default="exact_match")
     parser.add_argument("--seed", type=SEED.whole, default=12345, help="of the resamples")
-    parser.add_argument(
-        "--resamples",
-        type=RESAMPLED.whole,
-        metavar="N",
-        help="how many resamples or trials (default: 1000; 10000 with --test ar)",
-    )
+    text = "how many resamples or trials (default: 1000; 10000 with --test ar)"
+    parser.add_argument("--resamples", type=RESAMPLED.whole, metavar="N", help=text)
     add_options(parser)
-    parser.add_argument(
-        "--test",
-        choices=BLEU_TESTS,
-        default="bs",
-        help="BLEU and chrF: paired bootstrap (default) or approximate randomization; exact match "
-        "and CTER have a bootstrap interval and a permutation test",
+    text = (
+        "BLEU and chrF: paired bootstrap (default) or approximate randomization; exact match and "
+        "CTER have a bootstrap interval and a permutation test"
     )
+    parser.add_argument("--test", choices=BLEU_TESTS, default="bs", help=text)
     group = parser.add_argument_group("CTER")
     group.add_argument("--compound", metavar="FILE", help="the compound of each line")
     group.add_argument("--lexicon", metavar="FILE", help="the translations of each atom")

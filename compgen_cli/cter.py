@@ -129,49 +129,38 @@ def _against(args: argparse.Namespace, lexicon: Path) -> Result:
 
 def _parser() -> argparse.ArgumentParser:
     parser = Parser(prog="compgen-cter", description=__doc__)
-    text = parser.add_argument_group("what to score: a log, or two aligned files")
-    text.add_argument("--log", help="what fairseq-generate printed")
-    text.add_argument("--source", metavar="FILE", help="the English sentences")
-    text.add_argument("--hypothesis", metavar="FILE", help="their translations")
-    text.add_argument(
-        "--against",
-        metavar="FILE",
-        help="instead: compare both sets of rules with people's verdicts, in a TSV with the "
-        "columns source, compound, hypothesis and error (0 or 1)",
+    texts = parser.add_argument_group("what to score: a log, or two aligned files")
+    texts.add_argument("--log", help="what fairseq-generate printed")
+    texts.add_argument("--source", metavar="FILE", help="the English sentences")
+    texts.add_argument("--hypothesis", metavar="FILE", help="their translations")
+    text = (
+        "instead: compare both sets of rules with people's verdicts, in a TSV with the columns "
+        "source, compound, hypothesis and error (0 or 1)"
     )
-    parser.add_argument(
-        "--compound",
-        metavar="FILE",
-        help="the compound of each line (default: $COMPGEN_DATA/cognition's cg-test.compound)",
+    texts.add_argument("--against", metavar="FILE", help=text)
+    text = "the compound of each line (default: $COMPGEN_DATA/cognition's cg-test.compound)"
+    parser.add_argument("--compound", metavar="FILE", help=text)
+    text = (
+        "the translations of each atom, yours or CoGnition's (docs/cter.md; default: "
+        "$COMPGEN_DATA/cognition/eval/lexicon)"
     )
-    parser.add_argument(
-        "--lexicon",
-        metavar="FILE",
-        help="the translations of each atom, yours or CoGnition's (docs/cter.md; default: "
-        "$COMPGEN_DATA/cognition/eval/lexicon)",
+    parser.add_argument("--lexicon", metavar="FILE", help=text)
+    text = "score nothing: name every bad line of --lexicon and --compound"
+    parser.add_argument("--check", action="store_true", help=text)
+    text = (
+        "require the compound's translation to be one phrase (docs/notes/cter.md); not comparable "
+        "with published numbers"
     )
-    parser.add_argument(
-        "--check",
-        action="store_true",
-        help="score nothing: name every bad line of --lexicon and --compound",
-    )
-    parser.add_argument(
-        "--strict",
-        action="store_true",
-        help="require the compound's translation to be one phrase (docs/notes/cter.md); not "
-        "comparable with published numbers",
-    )
+    parser.add_argument("--strict", action="store_true", help=text)
     parser.add_argument("--json", action="store_true", help="print JSON")
     parser.add_argument("--json-out", metavar="FILE", help="also write the JSON there")
-    parser.add_argument(
-        "--per-line",
-        metavar="FILE",
-        help="write each line's verdict as TSV; with --against only the lines on which people and "
-        "both sets of rules do not all agree",
+    text = (
+        "write each line's verdict as TSV; with --against only the lines on which people and both "
+        "sets of rules do not all agree"
     )
-    parser.add_argument(
-        "--why", action="store_true", help="a last column of --per-line that says why in words"
-    )
+    parser.add_argument("--per-line", metavar="FILE", help=text)
+    text = "a last column of --per-line that says why in words"
+    parser.add_argument("--why", action="store_true", help=text)
     return parser
 
 

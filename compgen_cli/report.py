@@ -18,40 +18,27 @@ from compgen_cli.parser import Parser
 def main(argv: list[str] | None = None) -> int:
     """Print the tables or the JSON; return 1 if the runs cannot stand in one report."""
     parser = Parser(prog="compgen-report", description=__doc__)
-    parser.add_argument(
-        "runs",
-        nargs="+",
-        metavar="RUN",
-        help="a folder that train.sh and evaluate.sh of a recipe wrote to, or a folder of results",
-    )
+    text = "a folder that train.sh and evaluate.sh of a recipe wrote to, or a folder of results"
+    parser.add_argument("runs", nargs="+", metavar="RUN", help=text)
     parser.add_argument("--out", metavar="FILE", help="write there instead of printing")
     parser.add_argument("--json", action="store_true", help="JSON instead of Markdown")
-    parser.add_argument(
-        "--html",
-        metavar="FILE",
-        help="write a page with everything, the learning curves and figures too; without --out "
-        "and --json nothing else is shown",
+    text = (
+        "write a page with everything, the learning curves and figures too; without --out and "
+        "--json nothing else is shown"
     )
-    parser.add_argument(
-        "--figures",
-        metavar="FOLDER",
-        nargs="+",
-        default=[],
-        help="folders of pictures that compgen-analyze made, besides those in the runs",
+    parser.add_argument("--html", metavar="FILE", help=text)
+    text = "folders of pictures that compgen-analyze made, besides those in the runs"
+    parser.add_argument("--figures", metavar="FOLDER", nargs="+", default=[], help=text)
+    text = (
+        "the row that the others are tested against (default: the first plain Transformer, or else "
+        "the first row)"
     )
-    parser.add_argument(
-        "--baseline",
-        metavar="LABEL",
-        help="the row that the others are tested against (default: the first plain Transformer, "
-        "or else the first row)",
+    parser.add_argument("--baseline", metavar="LABEL", help=text)
+    text = (
+        "settings in which the rows may differ, such as max_update,dropout; 'data', 'updates' (how "
+        "many were reached) and 'signature' (how scores were counted) can be named as well"
     )
-    parser.add_argument(
-        "--allow-differences",
-        metavar="NAME,...",
-        default="",
-        help="settings in which the rows may differ, such as max_update,dropout; 'data', 'updates' "
-        "(how many were reached) and 'signature' (how scores were counted) can be named as well",
-    )
+    parser.add_argument("--allow-differences", metavar="NAME,...", default="", help=text)
     args = parser.parse_args(argv)
     found = report_of(args.runs, args.allow_differences)
     compared = compare(found, args.baseline)

@@ -22,12 +22,8 @@ def main(argv: list[str] | None = None) -> int:
     one = commands.add_parser("write", help="the result of one finished and evaluated run")
     one.add_argument("run", metavar="RUN", help="the folder of train.sh and evaluate.sh")
     one.add_argument("file", metavar="FILE", help="results/DATA/SETTING/METHOD.SEED.json")
-    one.add_argument(
-        "--allow-differences",
-        metavar="NAME,...",
-        default="",
-        help="settings that may have changed when the run was resumed, such as max_update",
-    )
+    text = "settings that may have changed when the run was resumed, such as max_update"
+    one.add_argument("--allow-differences", metavar="NAME,...", default="", help=text)
     one.set_defaults(do=_write)
     all_of_them = commands.add_parser("tables", help="RESULTS.md, of a folder of results")
     all_of_them.add_argument("folder", metavar="FOLDER", help="holds DATA/SETTING/METHOD.SEED.json")

@@ -53,31 +53,21 @@ def as_json(metric: Metric, score: Score) -> dict[str, Any]:
 
 def add_options(parser: argparse.ArgumentParser) -> None:
     """The options that say what sentences are compared with, and how BLEU is counted."""
-    parser.add_argument(
-        "--expected",
-        type=AT_LEAST_1.whole,
-        metavar="N",
-        help="how many sentences the log must have (default: the number it states)",
-    )
-    parser.add_argument(
-        "--reference",
-        metavar="FILE",
-        help="references in the order of the data set; the log's have lost their unknown words",
-    )
+    text = "how many sentences the log must have (default: the number it states)"
+    parser.add_argument("--expected", type=AT_LEAST_1.whole, metavar="N", help=text)
+    text = "references in the order of the data set; the log's have lost their unknown words"
+    parser.add_argument("--reference", metavar="FILE", help=text)
     parser.add_argument("--json", action="store_true", help="print JSON")
     group = parser.add_argument_group(
         "BLEU and chrF", "CoGnition: --detokenize chinese --tokenize zh"
     )
-    group.add_argument(
-        "--tokenize", choices=TOKENIZERS, default="13a", help="sacreBLEU's tokenizer, for BLEU"
+    text = "sacreBLEU's tokenizer, for BLEU"
+    group.add_argument("--tokenize", choices=TOKENIZERS, default="13a", help=text)
+    text = (
+        "put hypotheses and references back into plain text first: join subwords, then do no more "
+        "(subwords), remove every space (chinese) or use sacremoses (moses)"
     )
-    group.add_argument(
-        "--detokenize",
-        choices=DETOKENIZERS,
-        default="none",
-        help="put hypotheses and references back into plain text first: join subwords, then do "
-        "no more (subwords), remove every space (chinese) or use sacremoses (moses)",
-    )
+    group.add_argument("--detokenize", choices=DETOKENIZERS, default="none", help=text)
     text = (
         "the target language's code, for moses; one without rules of its own gets the general ones "
     )
@@ -93,11 +83,8 @@ def main(argv: list[str] | None = None) -> int:
     parser.add_argument("--metric", choices=METRICS, default="exact_match")
     add_options(parser)
     group = parser.add_argument_group("COGS")
-    group.add_argument(
-        "--cases",
-        metavar="FILE",
-        help="the generalization case of each sentence, one per line: DATA/cases/test.case",
-    )
+    text = "the generalization case of each sentence, one per line: DATA/cases/test.case"
+    group.add_argument("--cases", metavar="FILE", help=text)
     text = "also write the JSON there; compgen-report reads METRIC.best.json or SUBSET.last.json"
     parser.add_argument("--json-out", metavar="FILE", help=text)
     args = parser.parse_args(argv)

@@ -212,21 +212,15 @@ def main(argv: Sequence[str] | None = None) -> int:
     """Do or show the runs; return 0 if all are done, 1 if some are not, 2 if it cannot start."""
     parser = argparse.ArgumentParser(prog="tables.py", description=__doc__)
     parser.add_argument("out", type=Path, metavar="OUT", help="where the runs go")
-    parser.add_argument(
-        "patterns",
-        nargs="*",
-        metavar="PATTERN",
-        help="regular expressions, looked for in DATA/SETTING/METHOD.SEED; '' is every run",
-    )
+    text = "regular expressions, looked for in DATA/SETTING/METHOD.SEED; '' is every run"
+    parser.add_argument("patterns", nargs="*", metavar="PATTERN", help=text)
     parser.add_argument("--file", type=Path, default=EXAMPLES / "tables.txt", help="the runs")
     parser.add_argument("--data", type=Path, help="where data are prepared (default: OUT/data-bin)")
     parser.add_argument("--results", type=Path, help="where copies of finished runs' results go")
-    parser.add_argument(
-        "--jobs", type=int, default=1, metavar="N", help="runs at a time (default: 1)"
-    )
-    parser.add_argument(
-        "--status", action="store_true", help="show what is done and what is left, and exit"
-    )
+    text = "runs at a time (default: 1)"
+    parser.add_argument("--jobs", type=int, default=1, metavar="N", help=text)
+    text = "show what is done and what is left, and exit"
+    parser.add_argument("--status", action="store_true", help=text)
     parser.add_argument("--only", metavar="JSON", help=argparse.SUPPRESS)  # one job of a queue
     args = parser.parse_intermixed_args(argv)
     args.out = args.out.resolve()

@@ -177,13 +177,11 @@ def main(argv: Sequence[str] | None = None) -> None:
     add = parser.add_argument
     add("--low-resource", action="store_true", help="without the publisher's training set")
     add("--tokens", choices=("bpe", "word"), default="bpe", help="of the target (default: bpe)")
-    add(
-        "--valid",
-        choices=("valid", "cg20"),
-        default="valid",
-        help="validation set: see above (valid, the default), or a random 20%% of CG-test, which "
-        "keeps it (cg20), as in the SQ-Transformer paper, but of whole groups of five",
+    text = (
+        "validation set: see above (valid, the default), or a random 20%% of CG-test, which keeps "
+        "it (cg20), as in the SQ-Transformer paper, but of whole groups of five"
     )
+    add("--valid", choices=("valid", "cg20"), default="valid", help=text)
     parser.add_whole("--seed", SEED, "chooses cg20 (default: 1)", metavar="S")
     args = parser.parse_args(argv)
     if args.seed is not None and args.valid != "cg20":

@@ -73,13 +73,11 @@ def main(argv: Sequence[str] | None = None) -> None:
         checksums="a list, as sha256sum writes it, of the checksums that the files have when they "
         "are not the publisher's of September 2022",
     )
-    parser.add_argument(
-        "--valid",
-        choices=("dev", "gen20"),
-        default="dev",
-        help="validation set: the publisher's development set (dev, the default), or a random 20%% "
-        "of the generalization set, which keeps it (gen20), as in the SQ-Transformer paper",
+    text = (
+        "validation set: the publisher's development set (dev, the default), or a random 20%% of "
+        "the generalization set, which keeps it (gen20), as in the SQ-Transformer paper"
     )
+    parser.add_argument("--valid", choices=("dev", "gen20"), default="dev", help=text)
     parser.add_whole("--seed", SEED, "chooses gen20 (default: 1)", metavar="S")
     args = parser.parse_args(argv)
     if args.seed is not None and args.valid != "gen20":

@@ -55,13 +55,8 @@ class SetParser(Parser):
             checksums="a list, as sha256sum writes it, of the checksums that the publisher's files"
             " must have",
         )
-        self.add_argument(
-            "--pretrained",
-            metavar="FOLDER",
-            type=Path,
-            required=True,
-            help=f"the data folder of the model's pre-training, with {DICTIONARY} and {CODES}",
-        )
+        text = f"the data folder of the model's pre-training, with {DICTIONARY} and {CODES}"
+        self.add_argument("--pretrained", metavar="FOLDER", type=Path, required=True, help=text)
 
 
 class Subwords:

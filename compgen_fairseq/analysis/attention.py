@@ -35,14 +35,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add = parser.add_argument
     add("--subset", default="test", help="where sentences are (default: %(default)s)")
     shown = parser.add_argument_group("what is drawn: one sentence, or two of the same length")
-    shown.add_argument(
-        "--sentence",
-        action="append",
-        default=[],
-        metavar="TEXT",
-        help="a source sentence, tokenized as the data; if it is in the subset, the decoder reads "
-        "its reference, else only the encoder is shown",
+    text = (
+        "a source sentence, tokenized as the data; if it is in the subset, the decoder reads its "
+        "reference, else only the encoder is shown"
     )
+    shown.add_argument("--sentence", action="append", default=[], metavar="TEXT", help=text)
     shown.add_argument(
         "--id",
         action="append",
@@ -52,27 +49,19 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="its number in the subset",
     )
     pairs = parser.add_argument_group("what is measured: pairs; one of them is drawn by default")
-    pairs.add_argument(
-        "--pairs",
-        type=AT_LEAST_1.whole,
-        metavar="N",
-        help="draw N pairs of sentences whose words have the same sequence of codes",
+    text = "draw N pairs of sentences whose words have the same sequence of codes"
+    pairs.add_argument("--pairs", type=AT_LEAST_1.whole, metavar="N", help=text)
+    text = "the pairs.tsv of another model on the same subset"
+    pairs.add_argument("--pairs-from", metavar="FILE", help=text)
+    text = "the codes of that model instead of this one's"
+    pairs.add_argument("--codes", metavar="CHECKPOINT", help=text)
+    text = (
+        "lines of a source word, a tab and its class, instead of codes; targets are then compared "
+        "where they are of the same length"
     )
-    pairs.add_argument(
-        "--pairs-from", metavar="FILE", help="the pairs.tsv of another model on the same subset"
-    )
-    pairs.add_argument(
-        "--codes", metavar="CHECKPOINT", help="the codes of that model instead of this one's"
-    )
-    pairs.add_argument(
-        "--classes",
-        metavar="FILE",
-        help="lines of a source word, a tab and its class, instead of codes; targets are then "
-        "compared where they are of the same length",
-    )
-    pairs.add_argument(
-        "--seed", type=SEED.whole, default=1, help="of the pairs (default: %(default)s)"
-    )
+    pairs.add_argument("--classes", metavar="FILE", help=text)
+    text = "of the pairs (default: %(default)s)"
+    pairs.add_argument("--seed", type=SEED.whole, default=1, help=text)
 
 
 def run(args: argparse.Namespace) -> list[Path]:

@@ -28,37 +28,26 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add = parser.add_argument
     add("--versus", metavar="CHECKPOINT", help="another model of the same data, to compare with")
     add("--label", nargs="+", metavar="NAME", help="what the models are called in the picture")
-    add(
-        "--words", nargs="+", metavar="WORD", help="the target words (pieces, if the data has them)"
+    text = "the target words (pieces, if the data has them)"
+    add("--words", nargs="+", metavar="WORD", help=text)
+    text = (
+        "without --words: the N most frequent ones with a letter that are not English stop words "
+        "(default: 10)"
     )
-    add(
-        "--top",
-        type=AT_LEAST_1.whole,
-        metavar="N",
-        help="without --words: the N most frequent ones with a letter that are not English stop "
-        "words (default: 10)",
-    )
+    add("--top", type=AT_LEAST_1.whole, metavar="N", help=text)
     add("--subset", default="test", help="default: %(default)s")
-    add(
-        "--max-tokens",
-        type=AT_LEAST_1.whole,
-        default=8192,
-        help="of a batch (default: %(default)s)",
+    text = "of a batch (default: %(default)s)"
+    add("--max-tokens", type=AT_LEAST_1.whole, default=8192, help=text)
+    text = (
+        "the decoder's layer whose attention, mean over its heads, is the alignment; the first is "
+        "1 (default: the last)"
     )
-    add(
-        "--layer",
-        type=AT_LEAST_1.whole,
-        metavar="L",
-        help="the decoder's layer whose attention, mean over its heads, is the alignment; the "
-        "first is 1 (default: the last)",
+    add("--layer", type=AT_LEAST_1.whole, metavar="L", help=text)
+    text = (
+        "the attention of the step that writes the word (output, the default), or of the one that "
+        "reads it (input), as in Shift-Att of Chen et al. (2020)"
     )
-    add(
-        "--step",
-        choices=("output", "input"),
-        default="output",
-        help="the attention of the step that writes the word (output, the default), or of the one "
-        "that reads it (input), as in Shift-Att of Chen et al. (2020)",
-    )
+    add("--step", choices=("output", "input"), default="output", help=text)
 
 
 def run(args: argparse.Namespace) -> list[Path]:

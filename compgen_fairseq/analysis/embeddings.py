@@ -26,15 +26,13 @@ CROWD = 2000  # of points, from which on they are smaller, and pixels in the PDF
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """The flags of this kind."""
     checkpoint.add_arguments(parser)
-    parser.add_argument(
-        "--side", choices=vocabulary.SIDES, default="source", help="default: %(default)s"
-    )
+    text = "default: %(default)s"
+    parser.add_argument("--side", choices=vocabulary.SIDES, default="source", help=text)
     text = "which, of an encoder or decoder with several embeddings (default: its first)"
     parser.add_argument("--embedding", metavar="NAME", help=text)
     parser.add_argument("--words", nargs="+", metavar="WORD", help="only these words")
-    parser.add_argument(
-        "--top", type=AT_LEAST_1.whole, metavar="N", help="only the N most frequent words"
-    )
+    text = "only the N most frequent words"
+    parser.add_argument("--top", type=AT_LEAST_1.whole, metavar="N", help=text)
     text = "colour by N k-means clusters (default: by code; without codes 8 clusters)"
     parser.add_argument("--clusters", type=AT_LEAST_1.whole, metavar="N", help=text)
     text = "neighbours of each word in the table (default: %(default)s)"

@@ -38,25 +38,16 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add = parser.add_argument
     add("logs", nargs="+", metavar="LOG", help="what fairseq-generate printed for each system")
     add("--label", nargs="+", metavar="NAME", help="what the systems are called in the picture")
-    add(
-        "--by",
-        required=True,
-        choices=(*CTER, *EXACT_MATCH),
-        help=f"CTER by {', '.join(CTER)}; exact match by {', '.join(EXACT_MATCH)}",
+    text = f"CTER by {', '.join(CTER)}; exact match by {', '.join(EXACT_MATCH)}"
+    add("--by", required=True, choices=(*CTER, *EXACT_MATCH), help=text)
+    text = (
+        "the prepared data folder: its cter/ or cases/ is needed for all but lengths of reference "
+        "and source"
     )
-    add(
-        "--data",
-        metavar="DATA",
-        help="the prepared data folder: its cter/ or cases/ is needed for all but lengths of "
-        "reference and source",
-    )
+    add("--data", metavar="DATA", help=text)
     add("--subset", help="with --data: that was translated (default: test)")
-    add(
-        "--resamples",
-        type=Range(1, 10**6, closed=True).whole,
-        default=1000,
-        help="of the bootstrap (default: %(default)s)",
-    )
+    text = "of the bootstrap (default: %(default)s)"
+    add("--resamples", type=Range(1, 10**6, closed=True).whole, default=1000, help=text)
     add("--seed", type=SEED.whole, default=1, help="of the bootstrap (default: %(default)s)")
 
 

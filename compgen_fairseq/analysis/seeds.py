@@ -19,19 +19,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add = parser.add_argument
     add("runs", nargs="+", metavar="RUN", help="folders of runs, as for compgen-report")
     add("--score", help="such as exact_match or 'cter instance' (default: the first there is)")
-    add(
-        "--checkpoint",
-        choices=CHECKPOINTS,
-        default=CHECKPOINTS[0],
-        help="the chosen one or the last (default: %(default)s)",
-    )
+    text = "the chosen one or the last (default: %(default)s)"
+    add("--checkpoint", choices=CHECKPOINTS, default=CHECKPOINTS[0], help=text)
     add("--title", help="above the picture")
-    add(
-        "--allow-differences",
-        metavar="NAME,...",
-        default="",
-        help="settings in which the runs may differ, as for compgen-report",
-    )
+    text = "settings in which the runs may differ, as for compgen-report"
+    add("--allow-differences", metavar="NAME,...", default="", help=text)
 
 
 def run(args: argparse.Namespace) -> list[Path]:
