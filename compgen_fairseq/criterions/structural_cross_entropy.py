@@ -16,10 +16,12 @@ from compgen_fairseq.criterions.terms_cross_entropy import TermsCrossEntropyCrit
 from compgen_fairseq.modules.structural_outputs import StructuralOutputs
 from compgen_fairseq.options import option
 
-DEFAULT = " (default: that of --loss-recipe)"
-
-
 WEIGHTS = [f.name for f in fields(terms.LossWeights)]
+
+
+def weight(what: str) -> Any:
+    """The option of a weight."""
+    return option(None, f"weight of {what} (default: that of --loss-recipe)")
 
 
 @ranges((AT_LEAST_0, WEIGHTS))
@@ -27,31 +29,25 @@ WEIGHTS = [f.name for f in fields(terms.LossWeights)]
 class StructuralCrossEntropyConfig(LabelSmoothedCrossEntropyCriterionConfig):
     """The weights; each one left out takes the value of the architecture's recipe."""
 
-    mmi_cross_entropy: Optional[float] = option(
-        None, "weight of H(q, p); on several GPUs 0 needs --ddp-backend legacy_ddp" + DEFAULT
+    mmi_cross_entropy: Optional[float] = weight(
+        "H(q, p); on several GPUs 0 needs --ddp-backend legacy_ddp"
     )
-    mmi_entropy: Optional[float] = option(None, "weight of -H(mean q)" + DEFAULT)
-    encoder_commitment: Optional[float] = option(
-        None, "weight of the source embeddings' distance to their codes" + DEFAULT
+    mmi_entropy: Optional[float] = weight("-H(mean q)")
+    encoder_commitment: Optional[float] = weight("the source embeddings' distance to their codes")
+    decoder_commitment: Optional[float] = weight("the target embeddings' distance to their codes")
+    encoder_code_prediction: Optional[float] = weight(
+        "predicting the next code from the encoder's output"
     )
-    decoder_commitment: Optional[float] = option(
-        None, "weight of the target embeddings' distance to their codes" + DEFAULT
+    decoder_code_prediction: Optional[float] = weight(
+        "predicting the next code from the decoder's output"
     )
-    encoder_code_prediction: Optional[float] = option(
-        None, "weight of predicting the next code from the encoder's output" + DEFAULT
+    encoder_code_attraction: Optional[float] = weight(
+        "the encoder output's distance to its nearest code"
     )
-    decoder_code_prediction: Optional[float] = option(
-        None, "weight of predicting the next code from the decoder's output" + DEFAULT
+    decoder_code_attraction: Optional[float] = weight(
+        "the decoder output's distance to its nearest code"
     )
-    encoder_code_attraction: Optional[float] = option(
-        None, "weight of the encoder output's distance to its nearest code" + DEFAULT
-    )
-    decoder_code_attraction: Optional[float] = option(
-        None, "weight of the decoder output's distance to its nearest code" + DEFAULT
-    )
-    srl_mse: Optional[float] = option(
-        None, "weight of the distance of SRL's word stream to its code stream" + DEFAULT
-    )
+    srl_mse: Optional[float] = weight("the distance of SRL's word stream to its code stream")
 
 
 @register_criterion("structural_cross_entropy", dataclass=StructuralCrossEntropyConfig)
