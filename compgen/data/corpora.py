@@ -6,6 +6,7 @@ default is the WMT'17 set), ``prepare-wmt14en2fr.sh`` and ``prepare-iwslt14.sh``
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import partial
 
 from compgen.data.archives import Package
 
@@ -67,8 +68,9 @@ def _sides(languages: tuple[str, str], *names: str) -> Files:
 
 STATMT = "http://statmt.org"
 EN_DE, EN_FR, DE_EN = ("en", "de"), ("en", "fr"), ("de", "en")
+Wmt = partial(Corpus, normalize=True, tokenize=True, split_dashes=True)
 
-WMT17_EN_DE = Corpus(
+WMT17_EN_DE = Wmt(
     title="WMT'17 English-German",
     about="Europarl v7, Common Crawl and News Commentary v12; every 100th pair for validation;\n"
     "newstest2014 (3,003 sentences) for the test.",
@@ -90,12 +92,9 @@ WMT17_EN_DE = Corpus(
     ),
     test=[("test-full/newstest2014-deen-src.en.sgm", "test-full/newstest2014-deen-ref.de.sgm")],
     held_out=100,
-    normalize=True,
-    tokenize=True,
-    split_dashes=True,
 )
 
-WMT14_EN_FR = Corpus(
+WMT14_EN_FR = Wmt(
     title="WMT'14 English-French",
     about="Europarl v7, Common Crawl, UN, News Commentary v9 and the 10^9 corpus; every 1,333rd\n"
     "pair for validation; newstest2014 (3,003 sentences) for the test.",
@@ -119,9 +118,6 @@ WMT14_EN_FR = Corpus(
     ),
     test=[("test-full/newstest2014-fren-src.en.sgm", "test-full/newstest2014-fren-ref.fr.sgm")],
     held_out=1333,
-    normalize=True,
-    tokenize=True,
-    split_dashes=True,
 )
 
 # WIT3's own address of this archive is gone; fairseq keeps a copy.
