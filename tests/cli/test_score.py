@@ -46,7 +46,8 @@ def test_an_unknown_word_is_never_right(metric, tmp_path):
     found = []
     for word in ("<<unk>>", "<unk>"):
         log = write_log(tmp_path / "log", ["a"], ["a <unk> b c d"], [f"a {word} b c d"])
-        found.append(json.loads(output("compgen-score", log, "--metric", metric, "--json"))["score"])
+        printed = output("compgen-score", log, "--metric", metric, "--json")
+        found.append(json.loads(printed)["score"])
     assert found[0] < 70 and found[1] == pytest.approx(100)
 
 
