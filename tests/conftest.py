@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 from instant import instant
-from small_models import TRANSFORMER
+from small_models import MODELS, TRANSFORMER
 
 os.environ.setdefault("OMP_NUM_THREADS", "1")  # before torch is imported: tiny models, busy cores
 
@@ -130,6 +130,25 @@ def tiny_model(
 def plain(tiny_model: Path) -> str:
     """The last checkpoint of the plain Transformer."""
     return str(tiny_model / "checkpoint_last.pt")
+
+
+@pytest.fixture(scope="session")
+def sal(
+    tiny_data: Path,
+    plugin: list[str],
+    tiny_training: list[str],
+    tmp_path_factory: pytest.TempPathFactory,
+    run: Callable[..., str],
+) -> str:
+    """A checkpoint of an SQ-Transformer with two codes a side, trained with fairseq's own task."""
+    folder = tmp_path_factory.mktemp("sal")
+    run(
+        *("fairseq_cli.train", tiny_data, *plugin, *tiny_training, *MODELS["sal"]),
+        *("--encoder-layers", 2, "--decoder-layers", 2, "--source-codes", 2, "--target-codes", 2),
+        *("--task", "translation", "--max-epoch", 3, "--save-dir", folder),
+        *("--no-epoch-checkpoints", "--disable-validation"),
+    )
+    return str(folder / "checkpoint_last.pt")
 
 
 @pytest.fixture(scope="session")

@@ -13,24 +13,11 @@ import torch
 from in_process import output, refusal
 from matplotlib.image import imread
 from scipy.stats import entropy
-from small_models import MODELS
 
 from compgen_fairseq.analysis import checkpoint
 from compgen_fairseq.analysis.codes import words_per_code
 
 WORDS = {"wif", "dax", "lug", "zup", "blick", "kiki"}
-
-
-@pytest.fixture(scope="module")
-def structural(tiny_data, plugin, tiny_training, tmp_path_factory, run):
-    """A checkpoint of an SQ-Transformer, trained with fairseq's own task."""
-    folder = tmp_path_factory.mktemp("structural")
-    run(
-        *("fairseq_cli.train", tiny_data, *plugin, *tiny_training, *MODELS["sal"]),
-        *("--task", "translation", "--max-epoch", 3, "--save-dir", folder),
-        *("--no-epoch-checkpoints", "--disable-validation"),
-    )
-    return str(folder / "checkpoint_last.pt")
 
 
 @pytest.fixture
@@ -62,9 +49,9 @@ def by_cosine(matrix, dictionary, word):
 
 
 @pytest.mark.parametrize("side", ["source", "target"])
-def test_embeddings_by_code(structural, tiny_data, draw, side):
-    rows, summary = draw("embeddings", structural, "--side", side, "--neighbours", "4")
-    loaded = checkpoint.load(structural, str(tiny_data), cpu=True)
+def test_embeddings_by_code(sal, tiny_data, draw, side):
+    rows, summary = draw("embeddings", sal, "--side", side, "--neighbours", "4")
+    loaded = checkpoint.load(sal, str(tiny_data), cpu=True)
     half = loaded.model.encoder if side == "source" else loaded.model.decoder
     assert {row["word"].lower() for row in rows} == WORDS
     groups = words_per_code(loaded, side)
@@ -88,28 +75,28 @@ def test_embeddings_by_cluster(plain, draw, tiny_data):
     assert summary["embedding"] == "embed_tokens"
 
 
-def test_the_codes_of_a_sentence(structural, tiny_data, plugin, run):
+def test_the_codes_of_a_sentence(sal, tiny_data, plugin, run):
     """What a translation looked at and which codes its words have, as docs/faq.md shows it."""
-    model = ("--path", structural, "--print-alignment")
+    model = ("--path", sal, "--print-alignment")
     said = run("fairseq_cli.interactive", tiny_data, *plugin, *model, input="wif dax\n")
     assert "\nA-0\t" in said and "\nH-0\t" in said
-    codes = functools.partial(output, "compgen-analyze codes", structural, tiny_data)
+    codes = functools.partial(output, "compgen-analyze codes", sal, tiny_data)
     rows = [line.split("\t") for line in codes("dax", "WIF", "dax").splitlines()]
     assert [row[:2] for row in rows] == [["dax", "source"], ["WIF", "target"], ["dax", "source"]]
     clusters = json.loads(codes("--json"))
     for word, side, code, words in rows:
         assert word in words.split() and clusters[side][int(code)] == words.split()
     assert codes("--cpu", "dax").split("\t")[:2] == ["dax", "source"]
-    said = refusal("compgen-analyze codes", structural, tiny_data, "dax", "fep")
+    said = refusal("compgen-analyze codes", sal, tiny_data, "dax", "fep")
     assert said == f"compgen-analyze codes: {tiny_data} has no word 'fep'"
 
 
-def test_codes_are_counted_over_the_corpus(structural, tiny_data, draw, tmp_path):
+def test_codes_are_counted_over_the_corpus(sal, tiny_data, draw, tmp_path):
     tags = {"wif": "A", "dax": "A", "lug": "A", "zup": "B", "blick": "B", "kiki": "B"}
     file = tmp_path / "tags"
     file.write_text("".join(f"{word}\t{tag}\n" for word, tag in tags.items()) + "other\tC\n")
-    rows, summary = draw("codes", structural, "--tags", str(file), "--top-words", "2")
-    groups = words_per_code(checkpoint.load(structural, str(tiny_data), cpu=True), "source")
+    rows, summary = draw("codes", sal, "--tags", str(file), "--top-words", "2")
+    groups = words_per_code(checkpoint.load(sal, str(tiny_data), cpu=True), "source")
     occurs = Counter((tiny_data.parent / "train.src").read_text().split())
     usage = [sum(occurs[word] for word in group) for group in groups]
     assert [int(row["tokens"]) for row in rows] == usage and summary["tokens"] == sum(usage)
@@ -128,12 +115,12 @@ def test_codes_are_counted_over_the_corpus(structural, tiny_data, draw, tmp_path
     assert 0 <= found["probe"]["accuracy"] <= 1 and found["probe"]["folds"] == 6
 
 
-def test_codes_of_another_part_and_side(structural, tiny_data, draw):
-    rows, summary = draw("codes", structural, "--side", "target", "--subset", "test")
+def test_codes_of_another_part_and_side(sal, tiny_data, draw):
+    rows, summary = draw("codes", sal, "--side", "target", "--subset", "test")
     text = (tiny_data.parent / "test.tgt").read_text().split()
     known = [word for word in text if word.lower() in WORDS]
     assert sum(int(row["tokens"]) for row in rows) == len(known) < len(text)
-    assert summary["codes"] == 4 and "tags" not in summary
+    assert summary["codes"] == 2 and "tags" not in summary
 
 
 def test_states_with_their_prototypes(with_prototypes, tiny_data, draw):
@@ -188,7 +175,7 @@ def test_batches_hold_every_pair_once_in_order_of_length(plain, tiny_data, part)
     assert longest == sorted(longest)
 
 
-def test_what_cannot_be_done_is_one_sentence(structural, plain, tiny_data, tmp_path):
+def test_what_cannot_be_done_is_one_sentence(sal, plain, tiny_data, tmp_path):
     data, out, file = tiny_data, tmp_path / "out", tmp_path / "file"
     file.write_text("no checkpoint")
     other = shutil.copytree(tiny_data, tmp_path / "other")
@@ -198,8 +185,8 @@ def test_what_cannot_be_done_is_one_sentence(structural, plain, tiny_data, tmp_p
     empty.mkdir()
     for command, reason in (
         (["codes", plain, data], "has no codes: train an sq_transformer architecture with --qua"),
-        (["codes", structural, data, "--tags", file], "line 1 is not of the form"),
-        (["codes", structural, data, "--tags", "scan"], "--tags scan is for SCAN"),
+        (["codes", sal, data, "--tags", file], "line 1 is not of the form"),
+        (["codes", sal, data, "--tags", "scan"], "--tags scan is for SCAN"),
         (["embeddings", plain, tmp_path / "none"], "none is not a folder"),
         (["embeddings", plain, empty], "empty has no binarized text of two languages"),
         (["embeddings", plain, other], "size mismatch for encoder.embed_tokens.weight"),
@@ -211,14 +198,14 @@ def test_what_cannot_be_done_is_one_sentence(structural, plain, tiny_data, tmp_p
             "4 vectors that are not all the same, not these 3",
         ),
         (["prototypes", plain, data, "blik"], "'blik' is not in the source dictionary; near it"),
-        (["prototypes", structural, data, "lug"], "has no states to cluster"),
+        (["prototypes", sal, data, "lug"], "has no states to cluster"),
         (["prototypes", plain, data, "</s>"], "'</s>' is a symbol, not a word"),
     ):
         kind, *words = command
         assert reason in refusal(f"compgen-analyze {kind}", *words, "--cpu", "--out", out)
-    said = refusal("compgen-analyze codes", structural, data, "--out", file)
+    said = refusal("compgen-analyze codes", sal, data, "--out", file)
     assert "file is not a folder: choose another --out" in said
     for flag, value in (("--tags", file), ("--side", "source"), ("--top-words", 6)):
-        said = refusal("compgen-analyze codes", structural, data, flag, value)
+        said = refusal("compgen-analyze codes", sal, data, flag, value)
         assert f"{flag} is for a figure: say --out FOLDER" in said
     assert not out.exists(), "something half-written is left"

@@ -8,25 +8,11 @@ import pytest
 import torch
 from in_process import output, refusal
 from matplotlib.image import imread
-from small_models import MODELS
 
 from compgen_fairseq.analysis import checkpoint
 from compgen_fairseq.analysis.attention_maps import SIDES, attention_maps
 
 PICTURES = {f"attention-{side}.{form}" for side in SIDES for form in ("png", "pdf")}
-
-
-@pytest.fixture(scope="module")
-def sal(tiny_data, plugin, tiny_training, tmp_path_factory, run):
-    """A checkpoint of an SQ-Transformer with SAL and two codes a side."""
-    folder = tmp_path_factory.mktemp("sal")
-    run(
-        *("fairseq_cli.train", tiny_data, *plugin, *tiny_training, *MODELS["sal"]),
-        *("--encoder-layers", 2, "--decoder-layers", 2, "--source-codes", 2, "--target-codes", 2),
-        *("--max-epoch", 3, "--save-dir", folder),
-        *("--no-epoch-checkpoints", "--disable-validation"),
-    )
-    return str(folder / "checkpoint_last.pt")
 
 
 @pytest.fixture
