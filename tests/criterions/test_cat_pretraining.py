@@ -24,9 +24,7 @@ ALL |= {"zeros_1", "zeros_2", "unused_1", "unused_2"}
 
 
 def make_criterion(**options):
-    task = make_task()
-    task.target_dictionary = task.source_dictionary
-    return CATPretrainingCriterion(CATPretrainingConfig(**options), task)
+    return CATPretrainingCriterion(CATPretrainingConfig(**options), TASK)
 
 
 def run(model, sample=BATCH, **options):
@@ -60,12 +58,8 @@ def test_every_term_is_what_the_equations_say(model):
 
     expected = {}
     nuance = last.cont - last.comp
-    for name, state in {
-        "cont": last.cont,
-        "comp": last.comp,
-        "mix": last.mix,
-        "nu": nuance,
-    }.items():
+    states_of = {"cont": last.cont, "comp": last.comp, "mix": last.mix, "nu": nuance}
+    for name, state in states_of.items():
         words = model.lm_head(state)[masked]
         expected[f"mlm_{name}"] = F.cross_entropy(words, target[masked]).item()
         follows = model.next_sentence_head(state)
@@ -131,19 +125,15 @@ def test_words_that_are_to_be_predicted_may_be_left_unguided(model, word_ids):
     sample = make_batch(TASK, word_ids=word_ids)
     masked = sample["target"].ne(1)
     if word_ids:
-        words = sample["net_input"]["words"]
-        found = [{w for w, m in zip(*row, strict=True) if m} for row in zip_rows(words, masked)]
-        masked = torch.tensor([[w in row for w in range(sample["rows"].size(1))] for row in found])
+        places = torch.arange(sample["rows"].size(1))
+        rows = zip(sample["net_input"]["words"], masked, strict=True)
+        masked = torch.stack([torch.isin(places, words[chosen]) for words, chosen in rows])
     rows = sample["rows"].masked_fill(masked, -1)
     assert 0 < rows.ge(0).sum() < sample["rows"].ge(0).sum()
     _, expected = run(model, {**sample, "rows": rows})
     _, terms = run(model, sample, unguided_masked=True)
     assert terms == pytest.approx(expected)
     assert terms != pytest.approx(run(model, sample)[1])
-
-
-def zip_rows(*tensors):
-    return zip(*(tensor.tolist() for tensor in tensors), strict=True)
 
 
 @pytest.mark.parametrize("name", ["task_loss", "reconstruction", "nuance", "guided_decomposition"])
