@@ -48,7 +48,6 @@ PREPARATIONS = {
     "scan addjump @out/made --seed -1": "--seed",
     "scan addjump @out/made --valid none": "--valid",
     "scan addjump @out/made --valid-size 0": "--valid-size",
-    "scan addjump @out/made --valid-size 7706": "1 to 7705 items",
     "scan addjump @out/made --augment 2 --valid last20": "leave out --augment",
     "scan length @out/made --augment 2": "--augment is for the split addjump only",
     "scan right @out/made --valid last20": "set COMPGEN_DATA",
