@@ -108,6 +108,11 @@ def ranges(*table: tuple[Range, Iterable[str]]) -> Callable[[Configuration], Con
     return declare
 
 
+def flag_of(name: str) -> str:
+    """An option as one types it: ``--max-tokens`` for ``max_tokens``."""
+    return f"--{name.replace('_', '-')}"
+
+
 def check(options: Any) -> None:
     """Refuse numbers that make no sense.
 
@@ -124,4 +129,4 @@ def check(options: Any) -> None:
                 with contextlib.suppress(ValueError):
                     number = float(number)
             if isinstance(number, int | float) and number not in limits:
-                raise ValueError(f"--{name.replace('_', '-')} must be {limits}, not {number}")
+                raise ValueError(f"{flag_of(name)} must be {limits}, not {number}")

@@ -61,7 +61,7 @@ def check(args: Namespace) -> None:
     for name in ("eval_exact_match_args", "eval_cter_args", "eval_bleu_args"):
         own = name != "eval_bleu_args" or args.task in ("translation", "compgen_translation")
         if own and (text := getattr(args, name, None)) is not None:
-            generation_options(f"--{name.replace('_', '-')}", text)
+            generation_options(ranges.flag_of(name), text)
 
 
 def of_config(config: Any) -> Namespace:
@@ -115,7 +115,7 @@ def _folders(args: Namespace) -> None:
     for name in ("restore_file", *(() if begun else ("finetune_from_model", "continue_once"))):
         file = getattr(args, name, None) or "checkpoint_last.pt"
         if file != "checkpoint_last.pt" and "//" not in file and not Path(file).is_file():
-            raise ValueError(f"--{name.replace('_', '-')} {file} does not exist")
+            raise ValueError(f"{ranges.flag_of(name)} {file} does not exist")
 
 
 def _sizes(args: Namespace) -> None:
@@ -178,7 +178,7 @@ def _criterion(args: Namespace) -> None:
         value = getattr(args, name, own)
         finds = issubclass(TASK_REGISTRY[args.task], TASK_REGISTRY["compgen_translation"])
         if value != own and not (finds or known):
-            flag = f"--{name.replace('_', '-')} {value}"
+            flag = f"{ranges.flag_of(name)} {value}"
             raise ValueError(f"{flag} needs --task compgen_translation, which finds the classes")
     extracts = getattr(args, "prototypes", "") != "random"
     staged = extracts and issubclass(model, MODEL_REGISTRY["proto_transformer"])
@@ -200,7 +200,7 @@ def _best_checkpoint(args: Namespace) -> None:
     if not option:
         return
     if not is_scored(str(metric), args):
-        flag = f"--{option.replace('_', '-')}"
+        flag = ranges.flag_of(option)
         raise ValueError(f"--best-checkpoint-metric {metric} is a score of {flag}: say it, too")
     if args.maximize_best_checkpoint_metric != (option != "eval_cter"):
         do = "leave out" if args.maximize_best_checkpoint_metric else "say"

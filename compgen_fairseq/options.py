@@ -7,7 +7,7 @@ from typing import Any, TypeVar
 
 from fairseq.models import register_model_architecture
 
-from compgen.ranges import check
+from compgen.ranges import check, flag_of
 
 Configuration = TypeVar("Configuration")
 
@@ -26,8 +26,7 @@ def take(kind: type[Configuration], args: Any) -> Configuration:
     own = [f for f in fields(kind) if hasattr(args, f.name)]  # type: ignore[arg-type]
     for name, choices in ((f.name, getattr(f.type, "__members__", ())) for f in own):
         if choices and (value := getattr(args, name)) not in choices:
-            flag = f"--{name.replace('_', '-')}"
-            raise ValueError(f"{flag} is one of {', '.join(choices)}, not {value}")
+            raise ValueError(f"{flag_of(name)} is one of {', '.join(choices)}, not {value}")
     config = kind(**{f.name: getattr(args, f.name) for f in own})
     check(config)
     return config

@@ -11,6 +11,7 @@ from fairseq.dataclass.utils import gen_parser_from_dataclass
 from fairseq.models import ARCH_CONFIG_REGISTRY, ARCH_MODEL_NAME_REGISTRY, ARCH_MODEL_REGISTRY
 
 import compgen_fairseq  # noqa: F401  (registers everything)
+from compgen.ranges import flag_of
 from compgen_fairseq.criterions.cat_pretraining import CATPretrainingConfig
 from compgen_fairseq.criterions.composition_cross_entropy import CompositionCrossEntropyConfig
 from compgen_fairseq.criterions.structural_cross_entropy import StructuralCrossEntropyConfig
@@ -85,7 +86,7 @@ def _weights() -> Iterator[str]:
     yield f"| --- |{' ---: |' * len(RECIPES)}\n"
     for field in fields(LossWeights):
         values = " | ".join(f"{getattr(RECIPES[name], field.name):g}" for name in RECIPES)
-        yield f"| `--{field.name.replace('_', '-')}` | {values} |\n"
+        yield f"| `{flag_of(field.name)}` | {values} |\n"
 
 
 def _section(title: str, config: type[FairseqDataclass], about: str) -> str:
@@ -128,7 +129,7 @@ def _presets() -> Iterator[str]:
             continue
         base, preset = _defaults(model), _defaults(name)
         changed = {key: value for key, value in preset.items() if base.get(key) != value}
-        flags = (f"`--{key.replace('_', '-')} {value}`" for key, value in changed.items())
+        flags = (f"`{flag_of(key)} {value}`" for key, value in changed.items())
         yield _row(f"`{name}`", ", ".join(flags) or "none")
 
 

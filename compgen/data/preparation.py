@@ -25,7 +25,7 @@ from typing import Any, NoReturn, Self, TypeVar
 from tqdm import tqdm
 
 from compgen.data.checksums import checksums, sha256
-from compgen.ranges import Range
+from compgen.ranges import Range, flag_of
 from compgen.text import count_lines
 
 RECORD = "PREPARED.json"
@@ -296,7 +296,7 @@ class Preparation:
         for name, value in self.settings.items():
             if name not in self.positional and value is not None and value is not False:
                 values = value if isinstance(value, list) else [value] if value is not True else []
-                words += [f"--{name.replace('_', '-')}", *map(str, values)]
+                words += [flag_of(name), *map(str, values)]
         return shlex.join(words)
 
     def binarise(self, *options: str, tests: Sequence[str] = ()) -> None:

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from compgen import plotting
-from compgen.ranges import AT_LEAST_1, SEED
+from compgen.ranges import AT_LEAST_1, SEED, flag_of
 from compgen_fairseq.analysis import checkpoint, vocabulary
 from compgen_fairseq.analysis.tags import read_tags, scan_tags
 from compgen_fairseq.progress import progress
@@ -53,8 +53,7 @@ def run(args: argparse.Namespace) -> list[Path] | list[str]:
     if not args.out:
         for name in ("tags", *FIGURE):
             if getattr(args, name) is not None:
-                flag = f"--{name.replace('_', '-')}"
-                raise ValueError(f"{flag} is for a figure: say --out FOLDER, too")
+                raise ValueError(f"{flag_of(name)} is for a figure: say --out FOLDER, too")
         return listed(args)
     for name, default in FIGURE.items():
         if getattr(args, name) is None:

@@ -24,7 +24,7 @@ from fairseq.models import (
 )
 from torch import Tensor
 
-from compgen.ranges import AT_LEAST_1, ranges
+from compgen.ranges import AT_LEAST_1, flag_of, ranges
 from compgen_fairseq.models.known_dictionary import know_dictionaries
 from compgen_fairseq.modules.dropout import apply_dropout
 from compgen_fairseq.modules.masks import padding_mask, same_words
@@ -103,12 +103,12 @@ class SyntacticAttentionConfig(FairseqDataclass):
             )
         if self.semantic_relu and not self.semantic_mlp:
             raise ValueError("--semantic-relu goes with --semantic-mlp")
-        for flag in ("marker_meanings", "class_meanings"):
-            if str(getattr(self, flag)) == "own" and (self.syntax_action or self.semantic_mlp):
-                name = f"--{flag.replace('_', '-')}"
+        for name in ("marker_meanings", "class_meanings"):
+            if str(getattr(self, name)) == "own" and (self.syntax_action or self.semantic_mlp):
+                flag = flag_of(name)
                 raise ValueError(
-                    f"{name} own goes with the paper's output layer alone: leave out "
-                    f"--syntax-action and --semantic-mlp, or take {name} free"
+                    f"{flag} own goes with the paper's output layer alone: leave out "
+                    f"--syntax-action and --semantic-mlp, or take {flag} free"
                 )
         if str(self.class_meanings) == "own" and str(self.syntactic_classes) == "none":
             raise ValueError("--class-meanings own goes with --syntactic-classes substitution")

@@ -7,6 +7,8 @@ from fairseq.optim import FairseqOptimizer, register_optimizer
 from fairseq.optim.adam import FairseqAdam, FairseqAdamConfig
 from torch import Tensor
 
+from compgen.ranges import flag_of
+
 
 @register_optimizer("fused_adam", dataclass=FairseqAdamConfig)
 class FusedAdam(FairseqAdam):
@@ -20,10 +22,9 @@ class FusedAdam(FairseqAdam):
     supports_flat_params = True  # of --fp16: each number has a step of its own
 
     def __init__(self, cfg: FairseqAdamConfig, params: Iterable[Tensor]):
-        for flag in ("fp16_adam_stats", "use_old_adam"):
-            if getattr(cfg, flag):
-                name = f"--{flag.replace('_', '-')}"
-                raise ValueError(f"--optimizer fused_adam can't take {name}: leave it out")
+        for name in ("fp16_adam_stats", "use_old_adam"):
+            if getattr(cfg, name):
+                raise ValueError(f"--optimizer fused_adam can't take {flag_of(name)}: leave it out")
         FairseqOptimizer.__init__(self, cfg)
         self._optimizer = torch.optim.AdamW(params, fused=True, **self.optimizer_config)
 

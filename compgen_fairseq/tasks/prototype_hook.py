@@ -13,7 +13,7 @@ from fairseq.distributed import utils as distributed_utils
 from fairseq.logging import metrics
 from fairseq.optim.lr_scheduler import build_lr_scheduler
 
-from compgen.ranges import ABOVE_0, AT_LEAST_0, AT_LEAST_1, ranges
+from compgen.ranges import ABOVE_0, AT_LEAST_0, AT_LEAST_1, flag_of, ranges
 from compgen_fairseq.contracts import HasPrototypes
 from compgen_fairseq.options import option
 from compgen_fairseq.prototypes.extract import Settings, extract
@@ -93,7 +93,7 @@ def begin_epoch(task: Any, epoch: int, model: Any) -> None:
     if not isinstance(model, HasPrototypes):
         for one in fields(PrototypeTaskConfig):
             if one.name != "_name" and getattr(cfg, one.name) != one.default:
-                flag = f"--{one.name.replace('_', '-')}"
+                flag = flag_of(one.name)
                 raise ValueError(f"{flag} needs --arch proto_transformer or one of its presets")
         return
     config, tables = model.prototype_config, model.tables()
@@ -168,7 +168,7 @@ def _foresee(epochs: int, epoch: int, updates: int, options: Any) -> None:
     most = getattr(options.optimization, flag)
     if epoch <= 2 and 0 < most <= length:
         logger.warning(
-            f"prototypes: stage 1 takes {length} {unit}, --{flag.replace('_', '-')} ends the "
+            f"prototypes: stage 1 takes {length} {unit}, {flag_of(flag)} ends the "
             f"training after {most}: this will be a plain Transformer; lower "
             "--prototype-stage1-epochs"
         )

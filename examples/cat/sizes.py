@@ -5,6 +5,7 @@ fairseq-train takes a model's sizes from its command line, also when it fine-tun
 
 import sys
 
+from compgen.ranges import flag_of
 from compgen_fairseq.models.cat import CATConfig
 
 # Options that do not have to be those of the pre-training.
@@ -40,7 +41,7 @@ def flags(path: str) -> list[str]:
 
 def _flag(path: str, name: str, value: object) -> list[str]:
     """An option as words of a command line, where nothing but a value of its kind may go."""
-    flag, kind = f"--{name.replace('_', '-')}", CATConfig.__dataclass_fields__[name].type
+    flag, kind = flag_of(name), CATConfig.__dataclass_fields__[name].type
     if kind is bool and type(value) is bool:
         return [flag] if value else []
     choices = getattr(kind, "__members__", ())
