@@ -105,10 +105,7 @@ def tiny_data(tmp_path_factory: pytest.TempPathFactory, run: Callable[..., str])
 
 @pytest.fixture(scope="session")
 def tiny_model(
-    tiny_data: Path,
-    plugin: list[str],
-    tiny_training: list[str],
-    run: Callable[..., str],
+    tiny_data: Path, plugin: list[str], tiny_training: list[str], run: Callable[..., str]
 ) -> Path:
     """The checkpoints of a plain Transformer that fairseq-train trained on the tiny data.
 

@@ -88,10 +88,7 @@ def test_amp_has_the_scale_that_its_flags_name(given, first, window):
         ("--arch sq_transformer --attention plain", ""),
         ("--arch transformer --mmi-cross-entropy 0", ""),
         ("--arch cat --sufficiency 0", "--sufficiency 0 leaves parameters without gradients"),
-        (
-            "--arch cat --ablation sufficiency",
-            "--ablation sufficiency .*--ddp-backend legacy_ddp",
-        ),
+        ("--arch cat --ablation sufficiency", "--ablation sufficiency .*--ddp-backend legacy_ddp"),
         ("--arch cat --sufficiency 0 --composition none", ""),
         ("--arch cat --ablation sufficiency --composition none", "leaves nothing to ablate"),
         ("--arch cat --tokens-per-sample 129", "must be at most --max-positions, 128"),

@@ -54,9 +54,7 @@ class CTER:
 
 
 def rates(
-    wrong: Sequence[bool],
-    indices: Iterable[int] | None = None,
-    group_of: GroupOf = five_by_five,
+    wrong: Sequence[bool], indices: Iterable[int] | None = None, group_of: GroupOf = five_by_five
 ) -> CTER:
     """Count errors.
 
@@ -68,10 +66,7 @@ def rates(
     chosen = range(len(wrong)) if indices is None else list(indices)
     errors = [i for i in chosen if wrong[i]]
     return CTER(
-        len(errors),
-        len(chosen),
-        len(set(map(group_of, errors))),
-        len(set(map(group_of, chosen))),
+        len(errors), len(chosen), len(set(map(group_of, errors))), len(set(map(group_of, chosen)))
     )
 
 

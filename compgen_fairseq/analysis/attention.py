@@ -15,13 +15,7 @@ from compgen_fairseq.analysis import agreement, checkpoint, heatmaps
 from compgen_fairseq.analysis.agreement import DEFINITIONS, Agreement
 from compgen_fairseq.analysis.attention_maps import SIDES, START, attention_maps, translator
 from compgen_fairseq.analysis.checkpoint import Loaded
-from compgen_fairseq.analysis.pairs import (
-    Pair,
-    find_pairs,
-    read_classes,
-    read_pairs,
-    write_pairs,
-)
+from compgen_fairseq.analysis.pairs import Pair, find_pairs, read_classes, read_pairs, write_pairs
 from compgen_fairseq.analysis.vocabulary import index, quantizer_of, type_codes
 from compgen_fairseq.progress import progress
 

@@ -18,11 +18,7 @@ from torch import Tensor
 
 from compgen.ranges import AT_LEAST_0, RATE, check, ranges
 from compgen_fairseq.criterions import composition_terms as terms
-from compgen_fairseq.criterions.terms_cross_entropy import (
-    WeightedTerm,
-    log_means,
-    reduced,
-)
+from compgen_fairseq.criterions.terms_cross_entropy import WeightedTerm, log_means, reduced
 from compgen_fairseq.models.cat import PretrainingOutputs
 from compgen_fairseq.models.cat_transformer import REPRESENTATIONS
 from compgen_fairseq.options import option

@@ -4,9 +4,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from fairseq.criterions import register_criterion
-from fairseq.criterions.label_smoothed_cross_entropy import (
-    LabelSmoothedCrossEntropyCriterionConfig,
-)
+from fairseq.criterions.label_smoothed_cross_entropy import LabelSmoothedCrossEntropyCriterionConfig
 
 from compgen.ranges import AT_LEAST_0, RATE, ranges
 from compgen_fairseq.criterions import composition_terms as terms

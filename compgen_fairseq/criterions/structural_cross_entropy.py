@@ -6,9 +6,7 @@ from typing import Any, Optional
 
 import torch
 from fairseq.criterions import register_criterion
-from fairseq.criterions.label_smoothed_cross_entropy import (
-    LabelSmoothedCrossEntropyCriterionConfig,
-)
+from fairseq.criterions.label_smoothed_cross_entropy import LabelSmoothedCrossEntropyCriterionConfig
 
 from compgen.ranges import AT_LEAST_0, ranges
 from compgen_fairseq.criterions import structural_terms as terms

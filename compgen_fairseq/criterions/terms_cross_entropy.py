@@ -110,11 +110,7 @@ class TermsCrossEntropyCriterion(LabelSmoothedCrossEntropyCriterion):
 
     def __init__(self, cfg: LabelSmoothedCrossEntropyCriterionConfig, task: Any):
         super().__init__(
-            task,
-            cfg.sentence_avg,
-            cfg.label_smoothing,
-            cfg.ignore_prefix_size,
-            cfg.report_accuracy,
+            task, cfg.sentence_avg, cfg.label_smoothing, cfg.ignore_prefix_size, cfg.report_accuracy
         )
         self.cfg: Any = cfg
 

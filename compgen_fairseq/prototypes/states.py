@@ -103,11 +103,7 @@ def make_batches(dataset: Any, sentences: np.ndarray, max_tokens: int) -> list[n
 
 @torch.no_grad()
 def collect(
-    model: Any,
-    dataset: Any,
-    batches: Sequence[np.ndarray],
-    stores: dict[str, Store],
-    layer: str,
+    model: Any, dataset: Any, batches: Sequence[np.ndarray], stores: dict[str, Store], layer: str
 ) -> None:
     """Run the model over batches and put one layer's states into the stores by side.
 

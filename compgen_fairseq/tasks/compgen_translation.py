@@ -207,8 +207,7 @@ class CompgenTranslationTask(prototype_hook.PrototypeStages, TranslationTask):
         for count in (CORRECT, TOTAL):
             metrics.log_scalar_sum(count, int(sum(log.get(count, 0) for log in logging_outputs)))
         metrics.log_derived(
-            "exact_match",
-            lambda meters: ExactMatch(meters[CORRECT].sum, meters[TOTAL].sum).percent,
+            "exact_match", lambda meters: ExactMatch(meters[CORRECT].sum, meters[TOTAL].sum).percent
         )
 
     def _decode(self, generator: Any, sample: dict[str, Any], model: FairseqModel) -> list[Any]:

@@ -205,11 +205,7 @@ def _runs(folder: Path) -> None:
     run("data-text", data="hello")
     run("data-empty", data="{}")
     run("no-scores", scored=None)
-    values = {
-        "text": "high",
-        "nan": float("nan"),
-        "bool": True,
-    }
+    values = {"text": "high", "nan": float("nan"), "bool": True}
     for name, value in values.items():
         run(f"score-{name}", scored=json.dumps({**score, "score": value}))
     run("score-deep", scored=deep)

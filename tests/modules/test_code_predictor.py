@@ -3,10 +3,7 @@
 import pytest
 import torch
 
-from compgen_fairseq.modules.code_predictor import (
-    CodePredictor,
-    draw_positions,
-)
+from compgen_fairseq.modules.code_predictor import CodePredictor, draw_positions
 from compgen_fairseq.modules.masks import causal_mask, padding_mask
 
 DIM, HEADS, CODES = 8, 2, 4

@@ -56,17 +56,11 @@ NUMBERS = {
 }
 OTHER_MODELS = {
     "--arch proto_transformer --criterion label_smoothed_cross_entropy": {
-        "prototypes-per-token": "0",
+        "prototypes-per-token": "0"
     },
-    "--arch cat_transformer --criterion composition_cross_entropy": {
-        "codes": "1",
-    },
-    "--arch syntactic_attention --criterion cross_entropy": {
-        "encoder-hidden-size": "0",
-    },
-    "--arch cat --criterion cat_pretraining --task cat_pretraining": {
-        "mask-prob": "nan",
-    },
+    "--arch cat_transformer --criterion composition_cross_entropy": {"codes": "1"},
+    "--arch syntactic_attention --criterion cross_entropy": {"encoder-hidden-size": "0"},
+    "--arch cat --criterion cat_pretraining --task cat_pretraining": {"mask-prob": "nan"},
 }
 MIXED = {
     f"--arch {arch} --criterion {criterion}": (f"--criterion {criterion}", arch)
