@@ -35,6 +35,12 @@ from compgen_fairseq import compat, compat_batches, records
 from compgen_fairseq.models.known_dictionary import KnownDictionary
 
 
+def parse(words, command="training", **kwargs):
+    """What fairseq's command makes of its flags."""
+    parser = getattr(options, f"get_{command}_parser")()
+    return options.parse_args_and_arch(parser, words.split(), **kwargs)
+
+
 def amp(parameter, **common):
     """An optimizer of ``--amp`` around plain SGD."""
     sgd = {"_name": "sgd", "lr": [1.0], "momentum": 0, "weight_decay": 0}
@@ -108,40 +114,33 @@ def test_what_a_gpu_or_several_cannot_train(words, reason):
     task = "cat_pretraining" if "--arch cat " in words else "translation"
     trained = "structural_cross_entropy" if "--mmi" in words else "cross_entropy"
     trained = "cat_pretraining" if "--arch cat " in words else trained
-    given = f"data --task {task} --criterion {trained} {words}".split()
+    refused = pytest.raises(ValueError, match=reason) if reason else contextlib.nullcontext()
     devices = mock.patch("torch.cuda.device_count", return_value=2)
-    with devices, mock.patch("torch.cuda.is_available", return_value=True):
-        parser = options.get_training_parser()
-        with pytest.raises(ValueError, match=reason) if reason else contextlib.nullcontext():
-            options.parse_args_and_arch(parser, given)
+    with refused, devices, mock.patch("torch.cuda.is_available", return_value=True):
+        parse(f"data --task {task} --criterion {trained} {words}")
 
 
 def test_a_criterion_without_the_models_own_terms_is_warned_of(caplog):
-    words = ["data", "--arch", "cat_transformer", "--criterion", "cross_entropy"]
-    options.parse_args_and_arch(options.get_training_parser(), words)
+    parse("data --arch cat_transformer --criterion cross_entropy")
     assert "trains none of cat_transformer's own terms" in caplog.text
 
 
 @pytest.mark.parametrize(("words", "processes"), [("--cpu", 1), ("", 4)])
 def test_a_training_without_the_gpus_is_one_process(words, processes):
     with mock.patch("torch.cuda.device_count", return_value=4):
-        parser = options.get_training_parser()
-    args = options.parse_args_and_arch(parser, ["data", "--arch", "transformer", *words.split()])
+        args = parse(f"data --arch transformer {words}")
     assert args.distributed_world_size == processes
 
 
 def test_one_of_torchruns_processes_stays_one_of_them(monkeypatch):
     monkeypatch.setenv("RANK", "0")
-    words = ["data", "--arch", "transformer", "--cpu", "--distributed-world-size", "2"]
-    args = options.parse_args_and_arch(options.get_training_parser(), words)
+    args = parse("data --arch transformer --cpu --distributed-world-size 2")
     assert args.distributed_world_size == 2
 
 
 def test_a_parser_that_leaves_out_defaults():
-    words = ["data", "--task", "translation", "--path", "x", "--distributed-world-size", "2"]
-    parser = options.get_validation_parser()
-    args = options.parse_args_and_arch(parser, words, suppress_defaults=True)
-    assert args.distributed_world_size == 2
+    words = "data --task translation --path x --distributed-world-size 2"
+    assert parse(words, "validation", suppress_defaults=True).distributed_world_size == 2
 
 
 def test_validation_on_the_training_set_leaves_it_in_its_epoch():
@@ -155,12 +154,12 @@ def test_validation_on_the_training_set_leaves_it_in_its_epoch():
     trainer.task.dataset.return_value.set_epoch.assert_called_once_with(3)
 
 
-@pytest.mark.parametrize(("parser", "missing"), [("training", "--arch"), ("validation", "--task")])
-def test_what_is_not_said_is_named(parser, missing, capsys):
+@pytest.mark.parametrize(("command", "missing"), [("training", "--arch"), ("validation", "--task")])
+def test_what_is_not_said_is_named(command, missing, capsys):
     with pytest.raises(ValueError, match=f"say {missing}: "):
-        options.parse_args_and_arch(getattr(options, f"get_{parser}_parser")(), ["data"])
+        parse("data", command)
     with pytest.raises(SystemExit):
-        options.parse_args_and_arch(getattr(options, f"get_{parser}_parser")(), ["--help"])
+        parse("--help", command)
     assert missing in capsys.readouterr().out
 
 

@@ -217,24 +217,21 @@ def test_a_table_of_another_dictionary_is_refused(tmp_path):
         prototype_hook.load_tables(str(path), {"target": table})
 
 
-def test_the_restart_of_another_training_is_not_this_ones():
-    """A checkpoint that restarted before update 9 is fine-tuned: its updates count from 0 again."""
-    model, restart, fresh = Model(), prototype_hook.Restart(), SimpleNamespace(state={})
+@pytest.mark.parametrize(
+    ("kept", "updates", "begin"),
+    [
+        # fine-tuned from a checkpoint that restarted before update 9: updates count from 0 again
+        pytest.param({}, (0, 1, 2), 0, id="another training's"),
+        # interrupted: the table knows the update, and the optimizer keeps what it had
+        pytest.param({"moments": 1}, (12, 13), 9, id="its own"),
+    ],
+)
+def test_a_table_that_knows_of_a_restart(kept, updates, begin):
+    model, restart, optimizer = Model(), prototype_hook.Restart(), SimpleNamespace(state={**kept})
     model.table.fill(torch.tensor([5]), torch.ones(1, 2, DIM), torch.tensor([2]))
     model.table.restarted.fill_(9)
     restart.schedule = SimpleNamespace(step_update=lambda update: update)
-    for update in range(3):
-        restart.before_step(SimpleNamespace(optimizer=fresh), model, update, None)
-        assert restart.rate == update
-
-
-def test_a_restart_goes_on_after_an_interruption():
-    """The table of the checkpoint knows the update; the optimizer keeps what it had."""
-    model, restart, kept = Model(), prototype_hook.Restart(), SimpleNamespace(state={"moments": 1})
-    model.table.fill(torch.tensor([5]), torch.ones(1, 2, DIM), torch.tensor([2]))
-    model.table.restarted.fill_(9)
-    restart.schedule = SimpleNamespace(step_update=lambda update: update)
-    for update in (12, 13):
-        restart.before_step(SimpleNamespace(optimizer=kept), model, update, None)
-        assert restart.rate == update - 9
-    assert kept.state == {"moments": 1}
+    for update in updates:
+        restart.before_step(SimpleNamespace(optimizer=optimizer), model, update, None)
+        assert restart.rate == update - begin
+    assert optimizer.state == kept
