@@ -152,6 +152,15 @@ def copy_whole_checkpoints(
     return copied
 
 
+@around(checkpoint_utils, "checkpoint_paths")
+def find_negative_scores(
+    find: Callable[..., Any], path: str, pattern: str = r"checkpoint(\d+)\.pt", **kwargs: Any
+) -> Any:
+    """Have ``--keep-best-checkpoints`` count those of a negative loss, which SQ-Transformer's is;
+    fairseq looks for numbers without a sign, so that all of them stay."""
+    return find(path, pattern=pattern.replace(r"_(\d+\.?", r"_(-?\d+\.?"), **kwargs)
+
+
 @around(checkpoint_utils, "load_checkpoint")
 def begin_a_training(
     load_checkpoint: Callable[..., Any], cfg: Any, trainer: Trainer, **kwargs: Any
@@ -180,6 +189,13 @@ def begin_a_training(
             "--reset-optimizer, or --finetune-from-model instead of --restore-file"
         ) from None
     options, updates = trainer.cfg.optimization, trainer.get_num_updates()
+    history = getattr(trainer, "_optim_history", None) or [{}]
+    begins_anew = cfg.reset_optimizer or cfg.finetune_from_model
+    if history[-1].get("num_updates", 0) and not (updates or begins_anew):
+        raise ValueError(  # of --no-save-optimizer-state
+            "the checkpoint has no optimizer's state to go on with: say --reset-optimizer to "
+            "begin again from its weights, or name another --save-dir"
+        )
     reached = {"--max-update": (options.max_update, updates)}
     if updates and not cfg.reset_meters:  # not to fine-tune, from 0 updates
         records.early_stopping().update(loaded[0].get(records.PATIENCE, {}))

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 from fairseq.data import data_utils
-from fairseq.data.iterators import BackgroundConsumer
+from fairseq.data.iterators import BackgroundConsumer, EpochBatchIterator
 from fairseq.tasks import FairseqTask
 from fairseq.trainer import Trainer
 
@@ -86,6 +86,41 @@ def resume_with_the_same_batches(
     iterator.epoch = max(epoch, 1)
     dataset.set_epoch(epoch)
     return iterator
+
+
+@around(EpochBatchIterator, "_get_iterator_for_epoch")
+def shuffle_after_the_curriculum(
+    iterate: Callable[..., Any], iterator: EpochBatchIterator, epoch: int, shuffle: bool, **kw: Any
+) -> Any:
+    """Shuffle the batches after the epochs of ``--curriculum``; fairseq goes on as in the first."""
+    if iterator.reuse_dataloader and iterator.dataloader is not None:
+        iterator.epoch_batch_sampler.shuffle = shuffle
+    return iterate(iterator, epoch, shuffle, **kw)
+
+
+@around(EpochBatchIterator, "state_dict")
+def keep_the_number_of_processes(
+    state_dict: Callable[..., dict[str, Any]], iterator: EpochBatchIterator
+) -> dict[str, Any]:
+    """Say of how many processes' batches a place in an epoch is."""
+    return {**state_dict(iterator), "processes": iterator.num_shards}
+
+
+@around(EpochBatchIterator, "load_state_dict")
+def go_on_with_as_many_processes(
+    load: Callable[..., None], iterator: EpochBatchIterator, state: dict[str, Any]
+) -> None:
+    """Refuse to go on within an epoch with more or fewer processes, which share it otherwise.
+
+    fairseq would leave out some pairs and repeat others.
+    """
+    before, now = state.get("processes", iterator.num_shards), iterator.num_shards
+    if state.get("iterations_in_epoch", 0) > 0 and before != now:
+        raise ValueError(
+            f"the checkpoint is from within an epoch, of {before} processes, not {now}: train with "
+            f"{before}, go on from the end of an epoch, or begin this one anew (--reset-dataloader)"
+        )
+    load(iterator, state)
 
 
 @around(Trainer, "get_valid_iterator")

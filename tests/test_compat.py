@@ -13,7 +13,7 @@ from unittest import mock
 import numpy as np
 import pytest
 import torch
-from fairseq import options
+from fairseq import checkpoint_utils, options
 from fairseq.data import (
     BucketPadLengthDataset,
     Dictionary,
@@ -21,6 +21,7 @@ from fairseq.data import (
     ListDataset,
     data_utils,
 )
+from fairseq.data.iterators import EpochBatchIterator
 from fairseq.dataclass.configs import EMAConfig, FairseqConfig
 from fairseq.dataclass.initialize import add_defaults
 from fairseq.models.ema import EMA
@@ -152,6 +153,47 @@ def test_validation_on_the_training_set_leaves_it_in_its_epoch():
     assert apart == [("valid", False), ("train", True)]
     trainer.task.dataset.assert_called_once_with("train")
     trainer.task.dataset.return_value.set_epoch.assert_called_once_with(3)
+
+
+def batch_iterator(shards=1):
+    numbers = ListDataset(torch.arange(40))
+    batches = [[i] for i in range(40)]
+    return EpochBatchIterator(
+        numbers, torch.stack, batches, num_shards=shards, reuse_dataloader=True
+    )
+
+
+def order(batches, shuffle):
+    return [int(batch) for batch in batches.next_epoch_itr(shuffle=shuffle)]
+
+
+def test_batches_are_shuffled_after_the_curriculum():
+    whole = batch_iterator()
+    assert order(whole, False) == list(range(40))
+    resumed = batch_iterator()
+    resumed.load_state_dict(whole.state_dict())
+    second = order(whole, True)
+    assert second == order(resumed, True) != list(range(40)) == sorted(second)
+
+
+def test_a_place_in_an_epoch_is_of_as_many_processes():
+    one, two = batch_iterator(), batch_iterator(2)
+    next(one.next_epoch_itr())
+    assert one.state_dict()["processes"] == 1
+    with pytest.raises(ValueError, match="of 1 processes, not 2: train with 1, go on from"):
+        two.load_state_dict(one.state_dict())
+    two.load_state_dict({**one.state_dict(), "iterations_in_epoch": 0})
+    batch_iterator().load_state_dict(one.state_dict())
+
+
+def test_checkpoints_of_negative_scores_are_found(tmp_path):
+    for score in ("-1.500", "-0.2500", "0.1250"):
+        (tmp_path / f"checkpoint.best_loss_{score}.pt").touch()
+    (tmp_path / "checkpoint3.pt").touch()
+    find = checkpoint_utils.checkpoint_paths
+    best = find(str(tmp_path), pattern=r"checkpoint\.best_loss_(\d+\.?\d*)\.pt")
+    assert [path.rpartition("_")[2] for path in best] == ["0.1250.pt", "-0.2500.pt", "-1.500.pt"]
+    assert find(str(tmp_path)) == [str(tmp_path / "checkpoint3.pt")]
 
 
 @pytest.mark.parametrize(("command", "missing"), [("training", "--arch"), ("validation", "--task")])

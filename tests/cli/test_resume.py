@@ -205,6 +205,17 @@ def test_a_run_whose_time_is_over_trains_no_further(flags, tmp_path):
     assert last.read_bytes() == content
 
 
+def test_without_the_optimizers_state_no_run_goes_on(flags, tmp_path, capfd):
+    run = [*flags("plain"), "--no-save-optimizer-state", "--save-dir", tmp_path]
+    assert status("train", *run) == 0
+    last = tmp_path / "checkpoint_last.pt"
+    content = last.read_bytes()
+    assert status("train", *run) == 1
+    assert "the checkpoint has no optimizer's state to go on with" in capfd.readouterr().err
+    assert last.read_bytes() == content
+    assert status("train", *run, "--reset-optimizer", "--max-update", 2) == 0
+
+
 def test_validation_on_the_training_set_counts_for_no_epoch(flags, tmp_path):
     run = [flag for flag in flags("plain") if flag != "--disable-validation"]
     run += ["--valid-subset", "valid,train", "--train-batches", "sorted"]
