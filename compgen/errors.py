@@ -105,7 +105,8 @@ def command(name: str, interrupted: str = "interrupted") -> Callable[[Command], 
         def run(argv: list[str] | None = None) -> int:
             try:
                 status = main(argv)
-                sys.stdout.flush()
+                if sys.stdout:  # None where it is closed
+                    sys.stdout.flush()
                 return status
             except BrokenPipeError:
                 drop_output()

@@ -19,6 +19,10 @@ class NoOutcomes(ValueError):
     """There is no value for each sentence; the message says why."""
 
 
+class BrokenLog(NoOutcomes):
+    """The log is there and cannot be read."""
+
+
 class AnotherScore(NoOutcomes):
     """The log gives another score than the file beside it."""
 
@@ -58,13 +62,18 @@ def outcomes(run: Run, score: ScoreName) -> Outcomes:
         subset = Path(reference).stem if reference else "test"
     try:
         metric = _metric(run, score.metric, subset, dict(said.options))
-        log = read(said.file.with_name(f"{subset}.{score.checkpoint}.log"))
+        file = said.file.with_name(f"{subset}.{score.checkpoint}.log")
+        if not file.exists():
+            raise NoOutcomes(f"{file}: No such file or directory")
+        try:
+            log = read(file)
+        except ValueError as error:
+            raise BrokenLog(str(error)) from None
         if isinstance(metric, BleuMetric):
             _agree(run, score, metric.score(log).numbers["score"])
-            references = log.references(metric.reference)
-            return Outcomes(log.sources, (), log.hypotheses, references, metric.how)
+            return Outcomes(log.sources, (), log.hypotheses, metric.references(log), metric.how)
         values = metric.values(log).get(score.number)
-    except AnotherScore:
+    except NoOutcomes:
         raise
     except (ValueError, OSError, TypeError) as error:
         raise NoOutcomes(str(error)) from None

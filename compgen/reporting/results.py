@@ -175,23 +175,26 @@ def _epochs(log: str) -> float | None:
 
 
 def _verdicts(run: Run) -> dict[str, dict[str, Any]]:
-    """For each score that has a value for each sentence: which were right, or wrong for CTER."""
+    """For each score of the chosen checkpoint that has a value for each sentence: which were right,
+    or wrong for CTER.
+
+    Raises:
+        NoOutcomes: a log, also of the last checkpoint, is broken or gives another score.
+    """
     found = {}
     for name in run.scores:
-        if name.checkpoint != "best":
-            continue
         if name.number == "aggregate" and name.name.replace("aggregate", "instance") in found:
             continue  # it follows from the groups of the instance rate
         if name.name.startswith(outcomes.COGS):
             continue  # its sentences are those of exact match
         try:
             values = outcomes.outcomes(run, name).values
-        except outcomes.AnotherScore:
+        except (outcomes.AnotherScore, outcomes.BrokenLog):
             raise
         except outcomes.NoOutcomes:
             if name.number == "aggregate":  # the data are not where they were
                 raise
             continue
-        if values and (per := parts(values)) is not None:
+        if name.checkpoint == "best" and values and (per := parts(values)) is not None:
             found[name.name] = {"n": len(values), "of": per, "bits": pack(values, per)}
     return found

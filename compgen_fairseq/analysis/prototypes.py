@@ -169,7 +169,8 @@ def tag_of(sentence: Sequence[str], place: int, contexts: Sequence[Context]) -> 
     end = begin + len(sentence[place])
     text = " ".join(sentence)
     for pattern, tag in contexts:
-        if any(m.start() <= begin and m.end() >= end for m in pattern.finditer(text)):
+        matches = (pattern.match(text, start) for start in range(begin + 1))  # they may overlap
+        if any(match and match.end() >= end for match in matches):
             return tag
     return OTHER
 

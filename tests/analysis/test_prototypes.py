@@ -16,6 +16,7 @@ def test_only_a_match_with_the_word_in_it_counts():
     assert tag_of(SENTENCE, 9, PATTERNS) == "he"
     assert tag_of(SENTENCE, 3, PATTERNS[::-1]) == "he", "the first pattern counts"
     assert tag_of(SENTENCE, 4, [context("^the.*cat=all")]) == "all"
+    assert tag_of(["a", "a", "a"], 2, [context("a a=A")]) == "A", "matches may overlap"
     assert tag_of(SENTENCE, 4, [context("like=part")]) == "other", "not the whole word"
 
 

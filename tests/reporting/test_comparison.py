@@ -7,7 +7,9 @@ import pytest
 from logs import write_log
 from scipy import stats
 
+from compgen.reporting import results
 from compgen.reporting.comparison import Comparison, compare, is_plain, over_seeds
+from compgen.reporting.outcomes import BrokenLog
 from compgen.reporting.report import Report, Row
 from compgen.reporting.runs import Run, Score, ScoreName
 from compgen.scoring.bleu import BleuOptions, bleu
@@ -117,6 +119,20 @@ def test_the_reason_is_given_where_there_is_no_test(make):
     assert "plain.1 and" in (said := reason([first], [other])) and "the same sentences" in said
     (other.path / "test.best.log").unlink()
     assert "sal.1/test.best.log: No such file" in reason([first], [other])
+
+
+@pytest.mark.parametrize("checkpoint", ["best", "last"])
+def test_no_result_is_written_of_a_broken_log(make, checkpoint):
+    run = make("sal", 1, 15)
+    log = run.path / f"test.{checkpoint}.log"
+    write_log(log, SOURCES, TARGETS, TARGETS[:15] + 5 * ["wrong"])
+    run.scores[ScoreName("exact_match", "last")] = Score(75.0, "m", run.path / "test.last.json")
+    assert results._verdicts(run)["exact_match"]["n"] == 20
+    log.write_text(log.read_text()[:400])
+    with pytest.raises(BrokenLog):
+        results._verdicts(run)
+    log.unlink()
+    assert len(results._verdicts(run)) == (checkpoint == "last")
 
 
 def test_scores_that_only_one_row_has_are_left_out(make):

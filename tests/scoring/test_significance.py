@@ -1,5 +1,6 @@
 """Paired tests: exact p-values, intervals that mean what they say, and sacreBLEU's own numbers."""
 
+import itertools
 import json
 import os
 import random
@@ -87,10 +88,12 @@ def test_what_is_not_paired_is_refused():
         compare_paired([1, 0, 1], [1, 0])
     with pytest.raises(ValueError, match="fewer than two units"):
         compare_paired([1], [0])
+    with pytest.raises(ValueError, match="fewer than two units"):
+        compare_bleu(["a"], ["b"], ["a"], BleuOptions())
     with pytest.raises(ValueError, match="2, 1 and 2 sentences are not pairs"):
         compare_bleu(["a", "b"], ["a"], ["a", "b"], BleuOptions())
     with pytest.raises(ValueError, match="seed must be at least 1, not 0"):
-        compare_bleu(["a"], ["a"], ["a"], BleuOptions(), seed=0)
+        compare_bleu(["a", "b"], ["a", "b"], ["a", "b"], BleuOptions(), seed=0)
 
 
 @pytest.fixture
@@ -142,6 +145,25 @@ def test_bleu_is_compared_as_sacrebleu_does(systems, test, tmp_path):
 def test_equal_outputs_are_not_told_apart(test, systems):
     same, references = systems["a"], systems["ref"]
     assert compare_bleu(same, same, references, BleuOptions(), test, resamples=20).p_value == 1
+    upper = [sentence.upper() for sentence in same]
+    lower = BleuOptions(lowercase=True)
+    assert compare_bleu(same, upper, references, lower, test, resamples=20).p_value == 1
+
+
+def test_one_unlike_sentence_tells_nothing(systems):
+    one, references = systems["a"], systems["ref"]
+    other = [*one[:-1], f"{one[-1]} bee"]
+    assert compare_bleu(one, other, references, BleuOptions(), "ar", resamples=99).p_value == 1
+
+
+def test_means_over_seeds_are_permuted_as_whole_numbers_would_be():
+    a = [0, 1, 0, 2, 1, 0, 0, 1]
+    b = [2, 1, 1, 1, 3, 2, 1, 0]
+    thirds = compare_paired([x / 3 for x in a], [x / 3 for x in b]).p_value
+    # of the 2^7 signs of the differences 2, 1, -1, 2, 2, 1, -1 those with a sum of 6 or more
+    signs = itertools.product((1, -1), repeat=7)
+    sums = [abs(np.dot(some, (2, 1, 1, 2, 2, 1, 1))) for some in signs]
+    assert thirds == pytest.approx(sum(one >= 6 for one in sums) / 2**7)
 
 
 def test_the_seed_of_the_environment_stays(systems, monkeypatch):
