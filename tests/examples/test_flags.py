@@ -55,6 +55,7 @@ def called(tmp_path_factory):
     folder = tmp_path_factory.mktemp("flags")
     data, commands = folder / "data", folder / "bin"
     write_lines(data / "PREPARED.json", ["{}"])
+    (data / "train.en-de.de.idx").touch()  # the languages of the translation recipes' results
     for name, line in {
         "fairseq-train": 'printf "%q " fairseq-train "$@" >"$CALLED"',
         "python": "[[ $1 == -c ]] && exit 1; cat",  # there is no GPU; and what is left is not asked
