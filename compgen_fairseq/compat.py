@@ -190,8 +190,8 @@ def begin_a_training(
         ) from None
     options, updates = trainer.cfg.optimization, trainer.get_num_updates()
     history = getattr(trainer, "_optim_history", None) or [{}]
-    begins_anew = cfg.reset_optimizer or cfg.finetune_from_model
-    if history[-1].get("num_updates", 0) and not (updates or begins_anew):
+    fine_tunes = cfg.finetune_from_model and not flags.has_begun(cfg.save_dir)
+    if history[-1].get("num_updates", 0) and not (updates or cfg.reset_optimizer or fine_tunes):
         raise ValueError(  # of --no-save-optimizer-state
             "the checkpoint has no optimizer's state to go on with: say --reset-optimizer to "
             "begin again from its weights, or name another --save-dir"

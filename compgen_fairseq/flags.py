@@ -105,14 +105,20 @@ def generation_options(flag: str, text: str) -> dict[str, Any]:
     return options
 
 
+def has_begun(folder: str) -> bool:
+    """Whether a training in this ``--save-dir`` resumes, for which what it began from counts no
+    more."""
+    return Path(folder, "checkpoint_last.pt").is_file()
+
+
 def _folders(args: Namespace) -> None:
     if (folder := getattr(args, "save_dir", None)) is not None:
         path = Path(folder).absolute()
         there = next(place for place in (path, *path.parents) if place.exists())
         if not there.is_dir():
             raise ValueError(f"--save-dir {folder}: {there} is not a folder")
-    begun = folder and Path(folder, "checkpoint_last.pt").is_file()  # the others count no more
-    for name in ("restore_file", *(() if begun else ("finetune_from_model", "continue_once"))):
+    first = () if folder and has_begun(folder) else ("finetune_from_model", "continue_once")
+    for name in ("restore_file", *first):
         file = getattr(args, name, None) or "checkpoint_last.pt"
         if file != "checkpoint_last.pt" and "//" not in file and not Path(file).is_file():
             raise ValueError(f"{ranges.flag_of(name)} {file} does not exist")

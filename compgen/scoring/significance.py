@@ -177,7 +177,8 @@ def compare_bleu(
         seed: of the resamples, at least 1: sacreBLEU takes 0 for no seed.
 
     Raises:
-        ValueError: if the lengths differ, nothing is there, or the seed is not positive.
+        ValueError: if the lengths differ, there are fewer than two sentences, or the seed is not
+            positive.
     """
     import numpy as np
     from sacrebleu.significance import PairedTest, Result

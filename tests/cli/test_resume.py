@@ -213,6 +213,9 @@ def test_without_the_optimizers_state_no_run_goes_on(flags, tmp_path, capfd):
     assert status("train", *run) == 1
     assert "the checkpoint has no optimizer's state to go on with" in capfd.readouterr().err
     assert last.read_bytes() == content
+    tuned = [*run[:-1], tmp_path / "tuned", "--finetune-from-model", last]
+    assert status("train", *tuned) == 0
+    assert status("train", *tuned) == 1
     assert status("train", *run, "--reset-optimizer", "--max-update", 2) == 0
 
 
