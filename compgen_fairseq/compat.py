@@ -266,9 +266,9 @@ def read_flags(
     input_args: list[str] | None = None,
     **kwargs: Any,
 ) -> Any:
-    """Refuse flags that make no sense (:mod:`compgen_fairseq.flags`), have ``fairseq-train --help``
-    list the flags of the model, task and criterion it is called with, too, and keep
-    ``--bf16`` and ``--cpu`` to their words.
+    """Refuse flags that make no sense, in a sentence (:mod:`compgen_fairseq.flags`), have
+    ``fairseq-train --help`` list the flags of the model, task and criterion it is called with, too,
+    and keep ``--bf16`` and ``--cpu`` to their words.
 
     fairseq parses twice, first to find those names, and that first time answers ``--help``. It
     takes ``--bf16`` for a TPU's, and starts a process for each GPU whether or not it may use them.
@@ -284,6 +284,7 @@ def read_flags(
                 raise ValueError(f"say --{name}: docs/options.md and --help name what there is")
         return found
 
+    flags.refuse_shortly(parser)
     parser.parse_known_args = first  # type: ignore[method-assign, assignment]
     parsed = parse_args_and_arch(parser, input_args, **kwargs)
     args = parsed[0] if isinstance(parsed, tuple) else parsed

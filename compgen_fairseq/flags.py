@@ -1,12 +1,15 @@
 """The flags of fairseq's commands, looked at before anything is read or made."""
 
 import ast
+import difflib
 import json
 import logging
-from argparse import Namespace
+import re
+from argparse import ArgumentParser, Namespace
+from collections.abc import Iterable
 from dataclasses import fields
 from pathlib import Path
-from typing import Any
+from typing import Any, NoReturn
 
 import torch
 from fairseq.criterions import CRITERION_REGISTRY
@@ -32,6 +35,8 @@ SEARCH = set(
 )
 GENERATION = {one.name: one.type for one in fields(GenerationConfig) if one.name in SEARCH}
 
+MANY = 12  # choices are not listed in an error
+
 #: the flag without which validation has no such score
 SCORED_BY = {
     "exact_match": "eval_exact_match",
@@ -39,6 +44,45 @@ SCORED_BY = {
     "cter_aggregate": "eval_cter",
     "bleu": "eval_bleu",
 }
+
+
+def refuse_shortly(parser: ArgumentParser) -> None:
+    """Have a parser of fairseq say what it refuses in one sentence, with the nearest names.
+
+    Otherwise 200 lines of usage go before it, and hundreds of architectures follow an unknown one.
+    """
+
+    def error(message: str) -> NoReturn:
+        if found := re.fullmatch(r"(.+ invalid choice: '?([^']+)'?) \(choose from (.+)\)", message):
+            choices = re.findall(r"[^\s',]+", found[3])
+            if len(choices) > MANY:
+                message = f"{found[1]}{_near(found[2], choices)}; --help lists what there is"
+        elif message.startswith("unrecognized arguments"):
+            flags = re.findall(r"(?<=\s)--?[a-z][\w-]*", message)
+            known = parser._option_string_actions
+            hints = "".join(_owners(flag) or _near(flag, known) for flag in flags)
+            message += f"{hints}; --help lists the flags of this --arch, --task and --criterion"
+        parser.exit(2, f"{parser.prog}: error: {message}\n")
+
+    parser.error = error  # type: ignore[method-assign]
+
+
+def _near(name: str, names: Iterable[str]) -> str:
+    near = difflib.get_close_matches(name, list(names), 2, cutoff=0.75)
+    return f" ({' or '.join(near)}?)" if near else ""
+
+
+def _owners(flag: str) -> str:
+    """Our models, tasks and criterions that have the flag, none of which was asked for."""
+    found = []
+    registries = {"arch": MODEL_REGISTRY, "task": TASK_REGISTRY, "criterion": CRITERION_REGISTRY}
+    for kind, registry in registries.items():
+        for name, owner in registry.items():
+            if owner.__module__.startswith(__package__):
+                owner.add_args(own := ArgumentParser(add_help=False))
+                if flag in own._option_string_actions:
+                    found.append(f"--{kind} {name}")
+    return f" ({flag} is of {' or '.join(found)})" if found else ""
 
 
 def check(args: Namespace) -> None:

@@ -74,7 +74,7 @@ MIXED = {
 }
 MIXED["--arch proto_transformer --task translation"] = ("--task translation", "no prototypes")
 COMBINATIONS = {
-    "--arch none": ("--arch",),
+    "--arch sq_transformer_scn": ("'sq_transformer_scn' (sq_transformer_scan or",),
     "--task none": ("--task",),
     "--criterion none": ("--criterion",),
     "--criterion composition_cross_entropy": ("--criterion", "cat_transformer"),
@@ -121,8 +121,9 @@ COMBINATIONS = {
     '--eval-bleu-args {"beams":1}': ("--eval-bleu-args", "beams"),
     "--train-batches apart": ("--train-batches",),
     "--prototype-restart": ("--prototype-restart", "--arch proto_transformer"),
-    "--prototypes one-pass": ("unrecognized arguments", "--prototypes"),
-    "--no-such-flag": ("unrecognized arguments", "--no-such-flag"),
+    "--prototypes one-pass": ("unrecognized arguments", "is of --arch proto_transformer"),
+    "--no-such-flag": ("unrecognized arguments: --no-such-flag;",),
+    "--max-updates 3": ("unrecognized arguments: --max-updates 3 (--max-update or",),
     "--source-lang none --target-lang tgt": ("dict.none.txt",),
 }
 
