@@ -107,7 +107,9 @@ def main(argv: list[str] | None = None) -> int:
     parser = Parser(prog="compgen-compare", description=__doc__)
     parser.add_argument("a", metavar="A", help="what fairseq-generate printed for one system")
     parser.add_argument("b", metavar="B", help="what it printed for another on the same sentences")
-    parser.add_argument("--metric", choices=METRICS, default="exact_match")
+    parser.add_argument(
+        "--metric", choices=METRICS, default=METRICS[0], help=f"default: {METRICS[0]}"
+    )
     parser.add_argument("--seed", type=SEED.whole, default=12345, help="of the resamples")
     text = "how many resamples or trials (default: 1000; 10000 with --test ar)"
     parser.add_argument("--resamples", type=RESAMPLED.whole, metavar="N", help=text)

@@ -80,7 +80,9 @@ def main(argv: list[str] | None = None) -> int:
     """Print the score and its signature; return 1 if the log cannot be scored."""
     parser = Parser(prog="compgen-score", description=__doc__)
     parser.add_argument("log", help="what fairseq-generate printed")
-    parser.add_argument("--metric", choices=METRICS, default="exact_match")
+    parser.add_argument(
+        "--metric", choices=METRICS, default=METRICS[0], help=f"default: {METRICS[0]}"
+    )
     add_options(parser)
     group = parser.add_argument_group("COGS")
     text = "the generalization case of each sentence, one per line: DATA/cases/test.case"

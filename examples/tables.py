@@ -214,7 +214,8 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser.add_argument("out", type=Path, metavar="OUT", help="where the runs go")
     text = "regular expressions, looked for in DATA/SETTING/METHOD.SEED; '' is every run"
     parser.add_argument("patterns", nargs="*", metavar="PATTERN", help=text)
-    parser.add_argument("--file", type=Path, default=EXAMPLES / "tables.txt", help="the runs")
+    text = "the runs (default: examples/tables.txt)"
+    parser.add_argument("--file", type=Path, default=EXAMPLES / "tables.txt", help=text)
     parser.add_argument("--data", type=Path, help="where data are prepared (default: OUT/data-bin)")
     parser.add_argument("--results", type=Path, help="where copies of finished runs' results go")
     text = "runs at a time (default: 1)"

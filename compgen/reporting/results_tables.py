@@ -21,10 +21,9 @@ DOWN = " ↓"  # behind the name of a score whose best value is the lowest
 INTRODUCTION = """\
 # Results
 
-Scores are percentages over whole test sets: mean ± standard deviation over n seeds, median and
-worst, of the checkpoint that validation chose; then mean ± standard deviation of the last one.
-*Paper* is the paper's own figure, *ours* a method of no paper. CPU minutes are the mean of the
-runs without a GPU.
+Scores are percentages over whole test sets. *Mean ± std*, *median* and *worst* are over n seeds, of
+the checkpoint that validation chose; *last checkpoint* is mean ± std of the last one. *Paper* is
+the paper's own figure, *ours* a method of no paper. CPU minutes are means over runs without a GPU.
 """
 
 
