@@ -254,8 +254,8 @@ class ProtoTransformerModel(TransformerModel):
 
 
 #: Prototypes of each type, and the size: fairseq's ``transformer``, or the paper's data sets
-#: (table 7; it trains stage 1 for 8 epochs on CoGnition, 12 on IWSLT'14, 15 on WMT'16 En-De and 11
-#: on WMT'16 En-Ro).
+#: (table 7; it trains stage 1 for 8 epochs on CoGnition, 12 on IWSLT'14 En-De, 15 on WMT'16 En-De
+#: and 11 on WMT'16 En-Ro).
 PRESETS = {
     "proto_transformer": (3, base_architecture),
     "proto_transformer_iwslt_de_en": (4, transformer_iwslt_de_en),

@@ -2,7 +2,7 @@
 # Translates the CG-test with a run's chosen and last checkpoint and scores both.
 #   [BEAM=5] bash examples/cognition/evaluate.sh DATA SAVE [FLAG...]
 # For each of NAME = best, last it leaves SAVE/test.NAME.log (fairseq-generate), cter.NAME.json
-# (compound translation error rate), bleu.NAME.json (as published: detokenised Chinese) and, for
+# (compound translation error rate), bleu.NAME.json (detokenised Chinese) and, for
 # models that have codes, codes.NAME.json (the words of each code).
 set -euo pipefail
 # shellcheck source=../recipe.sh

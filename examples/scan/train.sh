@@ -25,6 +25,7 @@ if method_is_of "$OTHER_METHODS"; then
     exit
 fi
 
+# The prototypes' stage 1 is 14% of AddJump 2x's epochs; for AroundRight's 1,790 take 180 or more.
 if [[ $SIZE == paper ]]; then # the paper's appendix B.2 and its authors' settings
     : "${UPDATES:=100000}" "${STAGE1_EPOCHS:=40}"
     transformer_size=(
