@@ -25,7 +25,7 @@ setup(
     license="MIT",
     python_requires=">=3.11",
     packages=find_packages(include=["compgen*"]),
-    package_data={"compgen.reporting": ["page/*"]},
+    package_data={"": ["py.typed"], "compgen.reporting": ["page/*"]},
     data_files=recipes(),
     # each lower bound is a version that the test suite has passed with
     install_requires=[

@@ -39,6 +39,8 @@ def sentence(error: BaseException) -> str:
         return text
     if (first := error.__context__) is not None and _refused(first):
         return sentence(first)
+    if isinstance(first, RuntimeError) and (other := _other_weights(str(first))):
+        return f"{text.rstrip('.')}: {other}"
     if isinstance(error, OSError) and error.errno is None and text:
         return text  # somebody's own words
     if isinstance(error, AssertionError) and package.startswith("fairseq") and " " in text:
@@ -53,6 +55,15 @@ def sentence(error: BaseException) -> str:
     if len(text) > LONGEST:
         text = f"{text[:LONGEST].rstrip()} ..."
     return f"{text} ({kind} in {place}; COMPGEN_TRACEBACK=1 shows the way there)"
+
+
+def _other_weights(text: str) -> str:
+    """In what PyTorch says a model and a state differ: a size if one does, else the first line."""
+    lines = [line.strip() for line in text.splitlines()]
+    if not lines or not lines[0].startswith("Error(s) in loading state_dict"):
+        return ""
+    sizes = [line for line in lines if line.startswith("size mismatch")]
+    return [*sizes, *lines[1:], ""][0][:300]
 
 
 def _refused(error: BaseException) -> bool:

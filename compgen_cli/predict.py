@@ -11,7 +11,7 @@ from typing import Any
 from compgen.errors import command
 from compgen.output import write_files
 from compgen.ranges import AT_LEAST_1
-from compgen_cli.parser import Parser
+from compgen_cli.parser import Parser, add_user_dir
 
 
 def _lines(scored: dict[str, Any]) -> list[str]:
@@ -40,6 +40,7 @@ def main(argv: list[str] | None = None) -> int:
     add("--cpu", action="store_true", help="use no GPU")
     add("--json", action="store_true", help="print JSON")
     add("--json-out", metavar="FILE", help="also write the JSON there")
+    add_user_dir(parser)
     args = parser.parse_args(argv)
 
     from compgen_fairseq.analysis.predictions import predict, score

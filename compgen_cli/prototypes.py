@@ -10,7 +10,7 @@ from compgen.errors import command
 from compgen.output import replacing
 from compgen.ranges import ABOVE_0, AT_LEAST_0, AT_LEAST_1
 from compgen.text import naming
-from compgen_cli.parser import Parser
+from compgen_cli.parser import Parser, add_user_dir
 
 logger = logging.getLogger("compgen-prototypes")
 
@@ -18,10 +18,10 @@ logger = logging.getLogger("compgen-prototypes")
 def extract(args: argparse.Namespace) -> None:
     """Write the checkpoint again, with prototypes of its model's states over a data folder."""
     import torch
-    from fairseq.models import ARCH_CONFIG_REGISTRY, ARCH_MODEL_NAME_REGISTRY
+    from fairseq.models import ARCH_CONFIG_REGISTRY
     from omegaconf import OmegaConf
 
-    from compgen_fairseq.prototypes.checkpoint import load
+    from compgen_fairseq.prototypes.checkpoint import has_prototypes, load
     from compgen_fairseq.tasks.prototype_hook import fill_tables, settings_of
 
     output = Path(args.output)
@@ -32,7 +32,7 @@ def extract(args: argparse.Namespace) -> None:
         raise ValueError(f"{output} is there already: choose another --output, or --force")
     k = args.prototypes_per_token
     if args.arch is not None:
-        if ARCH_MODEL_NAME_REGISTRY.get(args.arch) != "proto_transformer":
+        if not has_prototypes(args.arch):
             raise ValueError(f"--arch {args.arch} is not a preset of proto_transformer")
         preset = argparse.Namespace()
         ARCH_CONFIG_REGISTRY[args.arch](preset)
@@ -105,6 +105,7 @@ def parser() -> argparse.ArgumentParser:
         one.set_defaults(run=run)
         one.add_argument("checkpoint")
         one.add_argument("data", help="the fairseq-preprocess'ed folder")
+        add_user_dir(one)
         if run is show:
             one.add_argument("--json", action="store_true", help="print JSON")
             continue

@@ -5,7 +5,7 @@ import logging
 
 from compgen.errors import command
 from compgen.ranges import AT_LEAST_1
-from compgen_cli.parser import Parser
+from compgen_cli.parser import Parser, add_user_dir
 
 
 @command("compgen-sememes")
@@ -22,6 +22,7 @@ def main(argv: list[str] | None = None) -> int:
     text = "counted from 1 (default: the last, of sememes)"
     add("--layer", type=AT_LEAST_1.whole, metavar="N", help=text)
     add("--json", action="store_true", help="print JSON")
+    add_user_dir(parser)
     args = parser.parse_args(argv)
 
     from compgen_fairseq.analysis.sememes import describe

@@ -5,7 +5,7 @@ import logging
 
 from compgen.errors import command
 from compgen.output import write_files
-from compgen_cli.parser import Parser
+from compgen_cli.parser import Parser, add_user_dir
 
 
 @command("compgen-similarity")
@@ -21,6 +21,7 @@ def main(argv: list[str] | None = None) -> int:
     add("--cpu", action="store_true", help="use no GPU")
     add("--json", action="store_true", help="print JSON")
     add("--json-out", metavar="FILE", help="also write the JSON there")
+    add_user_dir(parser)
     args = parser.parse_args(argv)
 
     from compgen_fairseq.analysis.similarity import measure

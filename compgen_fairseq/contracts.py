@@ -25,7 +25,11 @@ class TakesClasses(Protocol):
 
 @runtime_checkable
 class HasPrototypes(Protocol):
-    """A model whose tables of prototypes are filled between two epochs: Proto-Transformer."""
+    """A model whose tables of prototypes are filled between two epochs: Proto-Transformer.
+
+    Its encoder takes ``return_all_hiddens`` and returns ``encoder_states``, its decoder's
+    ``extract_features`` returns ``inner_states``, as those of fairseq's Transformer do.
+    """
 
     prototype_config: Any
 

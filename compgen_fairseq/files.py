@@ -187,6 +187,10 @@ def open_run(
         known |= what == "the data" and place.startswith(".")
         if not known and not Path(place).exists():
             raise ValueError(f"there is no {place}: name the folder of {what}")
+    if run.endswith(".pt"):
+        raise ValueError(f"{run} is a file: name its folder, and it as checkpoint_file")
+    if data.startswith(".") and Path(data).is_dir() and not (Path(run) / data).exists():
+        data = os.path.abspath(data)  # fairseq looks for it in the folder of the training
     return load(run, checkpoint_file, data, archive_map, **kwargs)
 
 

@@ -17,6 +17,11 @@ def option(default: Any, text: str, **metadata: Any) -> Any:
     return field(default=default, metadata={"help": text, **metadata})
 
 
+def options_of(model: type, default: type[Configuration]) -> type[Configuration]:
+    """The dataclass that a model is registered with, which may be one of a plugin of its own."""
+    return getattr(model, "__dataclass", None) or default
+
+
 def take(kind: type[Configuration], args: Any) -> Configuration:
     """A configuration of what a namespace says; the options that it lacks keep their defaults.
 

@@ -345,6 +345,17 @@ def test_what_this_package_refuses_is_told_where_fairseq_says_something_else(hoo
     assert "was trained with a dictionary of other words" in capsys.readouterr().err
 
 
+def test_what_differs_in_weights_is_told(hook, capsys):
+    def load():
+        try:
+            torch.nn.Linear(2, 3).load_state_dict(torch.nn.Linear(2, 4).state_dict())
+        except Exception:
+            raise Exception("please ensure that the architectures match.")  # noqa: B904
+
+    hook(raised(load))
+    assert "architectures match: size mismatch for weight: copying" in capsys.readouterr().err
+
+
 @pytest.mark.parametrize(
     "error, told",
     [

@@ -46,10 +46,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("data", metavar="DATA", help="the fairseq-preprocess'ed folder")
     parser.add_argument("--cpu", action="store_true", help="use no GPU")
     text = "a plugin of your own that has the checkpoint's architecture"
-    parser.add_argument("--user-dir", type=_plugin, metavar="FOLDER", help=text)
+    parser.add_argument("--user-dir", type=plugin, metavar="FOLDER", help=text)
 
 
-def _plugin(folder: str) -> str:
+def plugin(folder: str) -> str:
     """Import the plugin of a ``--user-dir``."""
     try:
         utils.import_user_module(argparse.Namespace(user_dir=folder))

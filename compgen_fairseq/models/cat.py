@@ -23,7 +23,7 @@ from compgen.ranges import AT_LEAST_0, AT_LEAST_1, RATE, Range, ranges
 from compgen_fairseq.models.cat_transformer import REPRESENTATIONS
 from compgen_fairseq.models.known_dictionary import know_dictionaries
 from compgen_fairseq.modules.cat_layer import CATLayer, CompositionOutputs
-from compgen_fairseq.options import option, register_preset, take
+from compgen_fairseq.options import option, options_of, register_preset, take
 
 logger = logging.getLogger(__name__)
 
@@ -168,7 +168,7 @@ class CATModel(BaseFairseqModel):
         Raises:
             ValueError: the number of sememes is not known, or a size is impossible.
         """
-        chosen = take(CATConfig, cfg)
+        chosen = take(options_of(cls, CATConfig), cfg)
         if chosen.encoder_embed_dim % chosen.encoder_attention_heads:
             raise ValueError(
                 f"--encoder-embed-dim {chosen.encoder_embed_dim} is not a multiple of"

@@ -26,7 +26,7 @@ from compgen_fairseq.modules.class_meanings import ClassMeanings
 from compgen_fairseq.modules.code_predictor import draw_positions
 from compgen_fairseq.modules.masks import causal_mask, padding_mask
 from compgen_fairseq.modules.structural_outputs import SideOutputs, StructuralOutputs
-from compgen_fairseq.options import register_preset, take
+from compgen_fairseq.options import options_of, register_preset, take
 
 logger = logging.getLogger(__name__)
 
@@ -247,7 +247,7 @@ class SQTransformerModel(FairseqEncoderDecoderModel):
         Raises:
             ValueError: on options that can't go together.
         """
-        resolved = take(SQTransformerConfig, cfg)
+        resolved = take(options_of(cls, SQTransformerConfig), cfg)
         resolved.resolve()
         source, target = task.source_dictionary, task.target_dictionary
         dim = resolved.encoder_embed_dim

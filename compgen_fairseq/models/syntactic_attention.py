@@ -30,7 +30,7 @@ from compgen_fairseq.modules.dropout import apply_dropout
 from compgen_fairseq.modules.masks import padding_mask, same_words
 from compgen_fairseq.modules.syntactic_decoder import SyntacticDecoder
 from compgen_fairseq.modules.syntactic_encoder import BidirectionalLSTM, SyntacticEncoder, frame
-from compgen_fairseq.options import option, register_preset, take
+from compgen_fairseq.options import option, options_of, register_preset, take
 
 
 @ranges((AT_LEAST_1, ("encoder_hidden_size", "semantic_dim")))
@@ -309,7 +309,7 @@ class SyntacticAttentionModel(FairseqEncoderDecoderModel):
         Raises:
             ValueError: on options that can't go together.
         """
-        config = take(SyntacticAttentionConfig, cfg)
+        config = take(options_of(cls, SyntacticAttentionConfig), cfg)
         config.check()
         encoder = SyntacticAttentionEncoder(config, task.source_dictionary)
         decoder = SyntacticAttentionDecoder(config, task.target_dictionary)

@@ -1,14 +1,25 @@
 """A plugin of one's own that builds on this one."""
 
 OWN = """
+from dataclasses import dataclass
+
 from compgen_fairseq import SQTransformerModel  # registers all of compgen_fairseq
 from compgen_fairseq.models.sq_config import SQTransformerConfig
 from fairseq.models import register_model
 
 
-@register_model("own_sq", dataclass=SQTransformerConfig)
+@dataclass
+class OwnConfig(SQTransformerConfig):
+    noise: float = 0.0
+
+
+@register_model("own_sq", dataclass=OwnConfig)
 class OwnModel(SQTransformerModel):
-    pass
+    @classmethod
+    def build_model(cls, cfg, task):
+        model = super().build_model(cfg, task)
+        assert model.cfg.noise == 0.5
+        return model
 """
 
 SIZES = [f"--{side}-layers=1" for side in ("encoder", "decoder")]
@@ -23,7 +34,7 @@ def test_a_subclass_trains_with_our_criterion_and_is_named_where_it_is_not_known
     run(
         "fairseq_cli.train",
         *(tiny_data, "--user-dir", tmp_path / "own", "--cpu", *SIZES, *tiny_training),
-        *("--task", "compgen_translation", "--arch", "own_sq"),
+        *("--task", "compgen_translation", "--arch", "own_sq", "--noise", 0.5),
         *("--criterion", "structural_cross_entropy", "--max-update", 1),
         *("--no-epoch-checkpoints", "--save-dir", tmp_path),
     )

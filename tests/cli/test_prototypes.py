@@ -6,11 +6,13 @@ import shutil
 
 import torch
 from fairseq import checkpoint_utils
+from fairseq.models import ARCH_MODEL_REGISTRY
 from fairseq_commands import load
 from in_process import output, refusal
 
 from compgen_cli.prototypes import main
-from compgen_fairseq.prototypes.checkpoint import make_room
+from compgen_fairseq.models.proto_transformer import ProtoTransformerModel
+from compgen_fairseq.prototypes.checkpoint import has_prototypes, make_room
 
 
 def test_a_plain_transformer_becomes_one_with_prototypes(plain, tiny_data, with_prototypes):
@@ -23,6 +25,13 @@ def test_a_plain_transformer_becomes_one_with_prototypes(plain, tiny_data, with_
     (model,), _ = checkpoint_utils.load_model_ensemble(files, arg_overrides=options)
     assert model.encoder.prototypes.filled
     assert [path.name for path in with_prototypes.parent.iterdir()] == ["stage2.pt"]
+
+
+def test_a_model_built_on_proto_transformer_has_prototypes(monkeypatch):
+    own = type("Own", (ProtoTransformerModel,), {})
+    monkeypatch.setitem(ARCH_MODEL_REGISTRY, "own_proto", own)
+    named = "own_proto", "proto_transformer_cognition", "transformer", None
+    assert [has_prototypes(arch) for arch in named] == [True, True, False, False]
 
 
 def test_a_checkpoint_without_the_optimizer_gives_the_same_table_and_a_warning(

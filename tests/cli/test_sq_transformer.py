@@ -53,7 +53,7 @@ def test_training_logs_every_term_and_learns(trained):
 
 
 def test_interactive_and_from_pretrained_answer_like_generate(
-    trained, generated, tiny_data, plugin, run
+    trained, generated, tiny_data, plugin, run, monkeypatch
 ):
     assert len(generated.hypotheses) == 37
     path = trained[0] / "checkpoint_last.pt"
@@ -65,13 +65,16 @@ def test_interactive_and_from_pretrained_answer_like_generate(
     )
     answers = generate_log.parse(log.splitlines(keepends=True))
     assert answers.hypotheses == generated.hypotheses
-    hub = SQTransformerModel.from_pretrained(path.parent, path.name, tiny_data)
+    monkeypatch.chdir(tiny_data.parent)
+    hub = SQTransformerModel.from_pretrained(path.parent, path.name, f"./{tiny_data.name}")
     known = [i for i, source in enumerate(generated.sources) if "<unk>" not in source][:8]
     translations = hub.translate([generated.sources[i] for i in known], beam=5)
     assert translations == [generated.hypotheses[i] for i in known]
     for places in ((f"{path.parent}/none", str(tiny_data)), (str(path.parent), f"{tiny_data}/no")):
         with pytest.raises(ValueError, match=r"there is no .*/no"):
             SQTransformerModel.from_pretrained(places[0], path.name, places[1])
+    with pytest.raises(ValueError, match="is a file: name its folder"):
+        SQTransformerModel.from_pretrained(path, data_name_or_path=tiny_data)
 
 
 def test_validate_reports_what_training_did(trained, tiny_data, plugin, run):
