@@ -107,11 +107,13 @@ class Folder:
             words = ["bash", str(ROOT / "prepare" / script), *run.prepare[1:], folder]
             prepare = {"prepare": words}
         recipe = EXAMPLES / run.recipe
+        pairs = zip(("", *run.flags), run.flags, strict=False)
+        own = [word for last, word in pairs if "--user-dir" in (last, word.partition("=")[0])]
         record = [sys.executable, "-m", "compgen_cli.results", "write"]
         return {
             **prepare,
             "train": ["bash", str(recipe / "train.sh"), folder, str(self.path), *run.flags],
-            "evaluate": ["bash", str(recipe / "evaluate.sh"), folder, str(self.path)],
+            "evaluate": ["bash", str(recipe / "evaluate.sh"), folder, str(self.path), *own],
             "result": [*record, str(self.path), str(self.path / "RESULT.json")],
         }
 

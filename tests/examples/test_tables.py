@@ -12,6 +12,7 @@ import time
 import tomllib
 
 import pytest
+from folders import Folder
 from instant import instant
 from recipes import EXAMPLES, TINY, prepared
 from rows import TablesError, parse
@@ -143,6 +144,14 @@ def test_every_figure_of_the_papers_has_a_row(tmp_path):
     for data, paper in papers.items():
         figures = [name for found in paper.values() if isinstance(found, dict) for name in found]
         assert {(data, method) for method in figures} <= methods
+
+
+def test_a_plugin_of_ones_own_also_evaluates(tmp_path):
+    for plugin in (["--user-dir", "own"], ["--user-dir=own"]):
+        words = " ".join(["--cpu", *plugin, "--lr", "1"])
+        (run,) = parse(file(tmp_path, f"run 1 tiny/a plain 1 {words}"))
+        folder = Folder(run, tmp_path)
+        assert folder.steps(tmp_path)["evaluate"][3:] == [str(folder.path), *plugin]
 
 
 def test_what_is_needed_first_may_need_another(tmp_path):
