@@ -8,11 +8,11 @@ from typing import Any
 
 from compgen.reporting import outcomes
 from compgen.reporting.curves import points_of, read_log
+from compgen.reporting.flags import flags
 from compgen.reporting.runs import (
     CHECKPOINTS,
     DATA,
     DECODING,
-    UNCOUNTED,
     Run,
     ScoreName,
     changed,
@@ -22,12 +22,6 @@ from compgen.reporting.runs import (
 from compgen.reporting.runs import settings as settings_of
 from compgen.reporting.verdicts import pack, parts
 
-# Flags that no score depends on: where a run lies, on what it runs and what it shows.
-INDIFFERENT = UNCOUNTED | set(
-    "seed save_dir user_dir cpu no_progress_bar log_format log_interval tensorboard_logdir "
-    "keep_interval_updates no_epoch_checkpoints find_unused_parameters ddp_backend device_id "
-    "distributed_backend distributed_init_method distributed_no_spawn distributed_rank".split()
-)
 SAVED = re.compile(r"\| Saved checkpoint .* @ (\d+) updates, ")
 STEP = re.compile(r"\| epoch (\d+): +(\d+) / (\d+) ")  # in each line of --log-format simple
 
@@ -104,25 +98,6 @@ def without_folders(command: str) -> str:
     path = re.compile(r"^(-[^=]*=)?(/.*)$", re.DOTALL)
     words = (path.sub(lambda m: (m[1] or "") + Path(m[2]).name, w) for w in shlex.split(command))
     return shlex.join(words)
-
-
-def flags(command: str) -> dict[str, list[str]]:
-    """The values of each flag of a training that a score may depend on.
-
-    Flags and not all options, so that results outlive a revision that adds an option or drops one.
-    Of a flag that is given twice the last counts, as for fairseq; of a file only its name.
-    """
-    values: list[str] = []
-    found: dict[str, list[str]] = {}
-    for word in shlex.split(command):
-        if re.match("-[-A-Za-z]", word):
-            name, equals, value = word.removeprefix("--").partition("=")
-            found[name] = values = [value] if equals else []
-        else:
-            values.append(word)
-    for file in {"finetune-from-model", "prototype-table"} & found.keys():
-        found[file] = [Path(value).name for value in found[file]]
-    return {flag: v for flag, v in found.items() if flag.replace("-", "_") not in INDIFFERENT}
 
 
 def _minutes(sessions: list[dict[str, Any]]) -> dict[str, float | None]:

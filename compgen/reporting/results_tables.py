@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from compgen.reporting.comparison import pooled
+from compgen.reporting.flags import decoding
 from compgen.reporting.outcomes import NoOutcomes, outcomes
 from compgen.reporting.report import Row, Summary, span
 from compgen.reporting.runs import CHECKPOINTS, DATA, Run, ScoreName, read_result
@@ -175,7 +176,7 @@ def _methods(runs: Sequence[Run], order: Iterable[str]) -> list[Trained]:
             _must_agree(alike, "scores", lambda run: sorted(map(" of ".join, run.scores)))
             _must_agree(alike, "ways to score", _signatures)
             told = [run for run in alike if "decoding" in run.record]  # older ones don't tell
-            _must_agree(told, "ways to decode", lambda run: run.record["decoding"])
+            _must_agree(told, "ways to decode", _decoding)
             row = Row(label, tuple(run for run in alike if not untrained(run)))
             methods.append(Trained(row, tuple(filter(untrained, alike))))
     return methods
@@ -184,6 +185,11 @@ def _methods(runs: Sequence[Run], order: Iterable[str]) -> list[Trained]:
 def _signatures(run: Run) -> list[str]:
     """How the run was scored, but for the versions."""
     return sorted({VERSION.sub("", score.signature) for score in run.scores.values()})
+
+
+def _decoding(run: Run) -> str:
+    """How a result was decoded; one of before may have flags that no score depends on."""
+    return decoding(run.record["decoding"].split("; "))
 
 
 def _must_agree(runs: Sequence[Run], what: str, value: Callable[[Run], Any]) -> None:

@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 
 from compgen import provenance
 from compgen.data.checksums import sha256
+from compgen.reporting.flags import UNCOUNTED, decoding
 from compgen.text import read_text
 
 PREPARED = "PREPARED.json"
@@ -24,7 +25,7 @@ NUMBERS = {"cter": ("instance", "aggregate"), "cogs": ("score", "lexical", "stru
 LOWER_IS_BETTER = ("cter",)
 
 # What a run's scores can depend on, by section of fairseq's configuration. Of `common` and
-# `checkpoint` these options count; of the other sections every option but those below.
+# `checkpoint` these options count; of the other sections every option but UNCOUNTED.
 COUNTED = {
     "common": {"fp16", "bf16", "amp", "memory_efficient_fp16", "memory_efficient_bf16"},
     "checkpoint": set(
@@ -36,10 +37,6 @@ SECTIONS = (
     "common checkpoint dataset optimization model task criterion optimizer lr_scheduler bpe "
     "tokenizer ema"
 ).split()
-UNCOUNTED = set(
-    "data dataset_impl num_workers data_buffer_size max_tokens_valid batch_size_valid gen_subset "
-    "num_shards shard_id eval_bleu_print_samples".split()
-)
 
 
 class ScoreName(NamedTuple):
@@ -174,11 +171,8 @@ def read_run(path: Path | str, may_differ: frozenset[str] = frozenset()) -> Run:
 
 def _decoding(path: Path) -> str:
     """The flags that a recipe decoded with, of the first line of its logs."""
-    found: dict[str, None] = {}
-    for log in sorted(path.glob("*.*.log")):
-        if (first := _first_line(log)).startswith("data "):  # which DATA is about
-            found[first.partition(", flags ")[2]] = None
-    return "; ".join(found)
+    lines = map(_first_line, sorted(path.glob("*.*.log")))
+    return decoding(line.partition(", flags ")[2] for line in lines if line.startswith("data "))
 
 
 def _first_line(log: Path) -> str:

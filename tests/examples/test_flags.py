@@ -9,7 +9,7 @@ from instant import instant
 from recipes import EXAMPLES, script
 from rows import parse
 
-from compgen.reporting.results import flags
+from compgen.reporting.flags import flags
 from compgen.text import write_lines
 
 RUNS = {run.path: run for run in parse(EXAMPLES / "tables.txt")}
