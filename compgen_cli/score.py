@@ -55,7 +55,10 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     """The options that say what sentences are compared with, and how BLEU is counted."""
     text = "how many sentences the log must have (default: the number it states)"
     parser.add_argument("--expected", type=AT_LEAST_1.whole, metavar="N", help=text)
-    text = "references in the order of the data set; the log's have lost their unknown words"
+    text = (
+        "references in the order of the data set; the log's have lost their unknown words. With "
+        "it, instead of a log, a text with one hypothesis a line will do"
+    )
     parser.add_argument("--reference", metavar="FILE", help=text)
     parser.add_argument("--json", action="store_true", help="print JSON")
     group = parser.add_argument_group(
@@ -92,7 +95,7 @@ def main(argv: list[str] | None = None) -> int:
     args = parser.parse_args(argv)
 
     metric = metric_of(args)
-    score = metric.score(read(args.log, args.expected))
+    score = metric.score(read(args.log, args.expected, plain=bool(args.reference)))
     found = json.dumps(as_json(metric, score))
     write_files((args.json_out, f"{found}\n"))
     print(*([found] if args.json else [score.text, score.signature]), sep="\n")

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 from itertools import islice
 from pathlib import Path
 
-from compgen.text import in_subwords, read_lines, read_text, single_spaced
+from compgen.text import in_subwords, read_lines, read_text, single_spaced, split_lines
 
 SHOWN = 5  # ids of a fault
 Texts = dict[str, str]  # the sentences of one id by their letter: S, T, H and D
@@ -26,7 +26,7 @@ class Generation:
     """The sentences of a log in the order of their ids.
 
     Args:
-        sources: what was translated, one string per sentence.
+        sources: what was translated, one string per sentence; empty ones where it is unknown.
         targets: the references, as many; none at all for a log of fairseq-interactive.
         hypotheses: the best hypotheses, as many, detokenized where the log has it.
         path: what messages call it.
@@ -60,7 +60,7 @@ class Generation:
         return self.targets
 
 
-def read(path: Path | str, expected: int | None = None) -> Generation:
+def read(path: Path | str, expected: int | None = None, plain: bool = False) -> Generation:
     """Read the log of a run of fairseq-generate, or of all its shards one after the other.
 
     The ids must be exactly 0..n-1, in any order.  n is ``expected`` if given, else the number of
@@ -69,12 +69,19 @@ def read(path: Path | str, expected: int | None = None) -> Generation:
     Args:
         path: a file with fairseq-generate's output, with or without the loggers' messages.
         expected: how many sentences the data set has.
+        plain: take a file without any of fairseq's lines for one hypothesis a line.
 
     Raises:
         ValueError: if sentences are missing, left out as too long, incomplete or repeated, if
             nothing shows that the log was written to its end, or if the file cannot be read.
     """
-    lines = io.StringIO(read_text(path), newline=None)  # as a text file: "\r\n" ends a line, too
+    text = read_text(path)
+    if plain and not any(map(SENTENCE.match, split_lines(text))):
+        hypotheses = single_spaced(split_lines(text))
+        if expected not in (None, len(hypotheses)):
+            raise ValueError(f"{path}: it has {len(hypotheses)} lines, not --expected {expected}")
+        return Generation([""] * len(hypotheses), [], hypotheses, path)
+    lines = io.StringIO(text, newline=None)  # as a text file: "\r\n" ends a line, too
     try:
         return replace(parse(lines, expected), path=path)
     except ValueError as error:

@@ -8,6 +8,7 @@ from logs import write_log
 from sacrebleu import corpus_bleu
 
 from compgen.scoring import generate_log
+from compgen.text import write_lines
 
 
 @pytest.fixture
@@ -87,6 +88,20 @@ def test_the_references_can_come_from_a_file(tiny_log, tiny_data, tmp_path):
 
     found = json.loads(output("compgen-score", tiny_log, *options))
     assert found["metric"] == "exact_match" and "|ref:test.tgt|n:37|" in found["signature"]
+
+
+def test_plain_text_is_scored_and_compared_like_a_log(tiny_log, tmp_path):
+    system = generate_log.read(tiny_log)
+    text, options = tmp_path / "text", ["--reference", tmp_path / "raw"]
+    write_lines(text, system.hypotheses)
+    write_lines(tmp_path / "raw", system.targets)
+    for metric in ("exact_match", "bleu"):
+        words = (*options, "--metric", metric)
+        assert output("compgen-score", text, *words) == output("compgen-score", tiny_log, *words)
+    assert "B - A    +0.00" in output("compgen-compare", tiny_log, text, *options)
+    assert "it has no sentences with hypotheses" in refusal("compgen-score", text)
+    said = refusal("compgen-score", text, *options, "--expected", "36")
+    assert said == f"compgen-score: {text}: it has 37 lines, not --expected 36"
 
 
 def test_cogs_by_case(tiny_log, correct, tmp_path):
