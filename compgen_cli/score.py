@@ -88,7 +88,10 @@ def main(argv: list[str] | None = None) -> int:
     )
     add_options(parser)
     group = parser.add_argument_group("COGS")
-    text = "the generalization case of each sentence, one per line: DATA/cases/test.case"
+    text = (
+        "the generalization case of each sentence, one per line: DATA/cases/test.case, or a file "
+        "with names of your own, which have no lexical and structural average"
+    )
     group.add_argument("--cases", metavar="FILE", help=text)
     text = "also write the JSON there; compgen-report reads METRIC.best.json or SUBSET.last.json"
     parser.add_argument("--json-out", metavar="FILE", help=text)

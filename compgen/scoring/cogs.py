@@ -1,11 +1,9 @@
 """COGS: exact match for each of its generalization cases (Kim and Linzen, 2020)."""
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 
 from compgen.scoring.exact_match import ExactMatch
-from compgen.text import read_lines
 
 # Section 3.2 and 3.3 of the COGS paper: known words in a new or deeper structure.
 STRUCTURAL = ("obj_pp_to_subj_pp", "cp_recursion", "pp_recursion")
@@ -39,7 +37,8 @@ class CogsScore:
     """Exact match by case.
 
     Args:
-        cases: the score of each generalization case that has sentences, in the order of ``CASES``.
+        cases: the score of each generalization case that has sentences, in the order of ``CASES``;
+            cases of one's own come last.
         in_distribution: the score of the sentences marked ``in_distribution``; they are part of
             no average below.
     """
@@ -53,15 +52,16 @@ class CogsScore:
         scores = self.cases.values()
         return ExactMatch(sum(s.correct for s in scores), sum(s.total for s in scores))
 
-    def average(self, names: Sequence[str] = CASES) -> float | None:
-        """The mean percentage of the named cases, each of the same weight; None without any."""
+    def average(self, names: Collection[str] | None = None) -> float | None:
+        """The mean percentage of the named cases, or all, each of the same weight; None without."""
+        names = self.cases if names is None else names
         percents = [score.percent for name, score in self.cases.items() if name in names]
         return sum(percents) / len(percents) if percents else None
 
     def __str__(self) -> str:
         width = max(map(len, (*self.cases, "in_distribution")))
         lines = [f"{name:{width}} {_row(score)}" for name, score in self.cases.items()]
-        for name, names in (("lexical", LEXICAL), ("structural", STRUCTURAL), ("macro", CASES)):
+        for name, names in (("lexical", LEXICAL), ("structural", STRUCTURAL), ("macro", None)):
             mean = self.average(names)
             lines.append(f"{name:{width}} {'-' if mean is None else f'{mean:.2f}':>6}")
         if self.in_distribution.total:
@@ -79,27 +79,12 @@ def cogs(hypotheses: Sequence[str], references: Sequence[str], cases: Sequence[s
     Args:
         hypotheses: one logical form each.
         references: one logical form each, in the same order.
-        cases: the name of each sentence's case, in the same order, from :func:`read_cases`.
+        cases: the name of each sentence's case, in the same order; one that is none of COGS's is
+            part of neither the lexical nor the structural average.
     """
-    right: dict[str, list[bool]] = {case: [] for case in (*CASES, IN_DISTRIBUTION)}
+    right: dict[str, list[bool]] = {case: [] for case in (*CASES, *cases, IN_DISTRIBUTION)}
     for hypothesis, reference, case in zip(hypotheses, references, cases, strict=True):
         right[case].append(hypothesis == reference)
     scores = {case: ExactMatch(sum(found), len(found)) for case, found in right.items()}
     rest = scores.pop(IN_DISTRIBUTION)
     return CogsScore({case: one for case, one in scores.items() if one.total}, rest)
-
-
-def read_cases(path: Path | str, n: int) -> list[str]:
-    """Read the name of each sentence's case: the third column of COGS's files.
-
-    Raises:
-        ValueError: if the file cannot be read or has not ``n`` lines, or for a name that is no
-            case of COGS.
-    """
-    cases = read_lines(path, n)
-    for number, name in enumerate(cases, start=1):
-        if name not in (*CASES, IN_DISTRIBUTION):
-            raise ValueError(
-                f"{path}, line {number}: {name!r} is not a generalization case of COGS"
-            )
-    return cases

@@ -6,7 +6,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from compgen.scoring.cogs import CASES, LEXICAL, STRUCTURAL, cogs, read_cases
+from compgen.scoring.cogs import CASES, LEXICAL, STRUCTURAL, cogs
 from compgen.scoring.exact_match import ExactMatch
 from compgen.scoring.metrics import CogsMetric
 
@@ -62,10 +62,13 @@ def test_the_table(score):
     }
 
 
-def test_what_is_no_case_is_refused(tmp_path):
-    (tmp_path / "cases").write_text("cp_recursion\ncp_recursions\n")
-    with pytest.raises(ValueError, match="line 2: 'cp_recursions' is not a generalization case"):
-        read_cases(tmp_path / "cases", 2)
+def test_cases_of_ones_own_are_neither_lexical_nor_structural():
+    own = cogs(["a", "b"], ["a", "c"], ["mine", "cp_recursion"])
+    assert own.cases == {"cp_recursion": ExactMatch(0, 1), "mine": ExactMatch(1, 1)}
+    assert (own.average(LEXICAL), own.average(STRUCTURAL), own.average()) == (None, 0, 50)
+
+
+def test_what_has_no_case_is_refused(tmp_path):
     (tmp_path / "cases").write_text("in_distribution\n")
     system = SimpleNamespace(hypotheses=["a"], references=lambda file, alike: ["a"])
     with pytest.raises(ValueError, match="cases names no generalization case: "):
