@@ -1,6 +1,8 @@
 """A trained model with its task, and the sentences that it is run on."""
 
 import argparse
+import contextlib
+import sys
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -52,7 +54,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def plugin(folder: str) -> str:
     """Import the plugin of a ``--user-dir``."""
     try:
-        utils.import_user_module(argparse.Namespace(user_dir=folder))
+        with contextlib.redirect_stdout(sys.stderr):  # and what it prints is no output
+            utils.import_user_module(argparse.Namespace(user_dir=folder))
     except FileNotFoundError:
         raise argparse.ArgumentTypeError(f"there is no folder {folder}") from None
     except Exception as error:  # of somebody else's code
@@ -79,7 +82,8 @@ def load(checkpoint: str, data: str, cpu: bool = False, task: str | None = None)
     if not Path(data).is_dir():
         raise ValueError(f"{data} is not a folder: name the fairseq-preprocess'ed data")
     try:
-        found = checkpoint_utils.load_model_ensemble_and_task([checkpoint], state=state)
+        with contextlib.redirect_stdout(sys.stderr):  # what a plugin of one's own prints
+            found = checkpoint_utils.load_model_ensemble_and_task([checkpoint], state=state)
     except (RuntimeError, ValueError) as error:
         reason = str(error).splitlines()[-1].strip()
         raise ValueError(f"{checkpoint} cannot be loaded with {data}: {reason}") from None
