@@ -74,8 +74,9 @@ train_translation() {
     fi
 }
 
-# evaluate_translation: test set, BLEU and chrF of the chosen and the last checkpoint, and CTER where
-# the data have compounds. The target is that of the data unless --target-lang says otherwise.
+# evaluate_translation: test set, BLEU and chrF of the chosen and the last checkpoint, CTER where the
+# data have compounds, and exact match where their words are taken as they are, as in semantic
+# parsing. The target is that of the data unless --target-lang says otherwise.
 evaluate_translation() {
     local name log
     for name in best last; do
@@ -87,6 +88,9 @@ evaluate_translation() {
             --json-out "$save/bleu.$name.json"
         compgen-score "$log" "${complete[@]}" --metric chrf "${plain[@]}" \
             --json-out "$save/chrf.$name.json"
+        if [[ $(<"$data/PREPARED.json") == *'"tokenized": true,'*'"bpe_merges": 0,'* ]]; then
+            compgen-score "$log" "${complete[@]}" --json-out "$save/exact_match.$name.json"
+        fi
         if [[ $pair == *"-$target" && -e $data/cter/test.compound ]]; then
             compgen-cter --log "$log" --compound "$data/cter/test.compound" \
                 --lexicon "$data/cter/lexicon" --json-out "$save/cter.$name.json"

@@ -267,11 +267,13 @@ def test_with_other_flags_or_data_it_is_decoded_again(tmp_path):
         ("cognition", "--beam 5 --max-len-a 1.2 --max-len-b 10", "bleu: |tok:zh|"),
         ("cognition", "--remove-bpe", "bleu: |detok:chinese|"),
         ("bitext", "--beam 5 --max-len-a 1.2 --max-len-b 10", "bleu: |tok:13a|"),
+        ("bitext", "--remove-bpe", "exact_match: metric:exact_match|"),
     ],
 )
 def test_what_evaluation_asks_for(recipe, search, signature, tmp_path):
     data, save = tmp_path / "data", tmp_path / "save"
-    write_lines(data / "PREPARED.json", ['{"pairs": {"test": 5}}'])
+    words = '{"tokenized": true, "bpe_merges": 0, "pairs": {"test": 5}}'  # a semantic parser's
+    write_lines(data / "PREPARED.json", [words])
     write_lines(data / "train.en-de.de.idx", [])
     for name, line in {
         "raw/test.de": "狗",
