@@ -126,13 +126,42 @@ def _places(folder: Path) -> dict[str, dict[str, list[Run]]]:
 
 
 def _papers(file: Path) -> dict[str, Any]:
-    nothing: dict[str, Any] = {"introduction": "", "ours": [], "headlines": []}
+    """What papers.toml says, figures as texts.
+
+    Raises:
+        ValueError: if it cannot be read; or a key has another kind of value, which is named.
+    """
+    found: dict[str, Any] = {"introduction": "", "ours": [], "headlines": []}
+    of_all = tuple(found)
     try:
-        return nothing | tomllib.loads(file.read_text(encoding="utf-8"))
+        found |= tomllib.loads(file.read_text(encoding="utf-8"))
     except FileNotFoundError:
-        return nothing
+        return found
     except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
         raise ValueError(f"{file}: {error}") from None
+
+    def must(right: bool, key: str, what: str) -> None:
+        if not right:
+            raise ValueError(f"{file}: {key} must be {what}")
+
+    def texts(value: Any) -> bool:
+        return isinstance(value, list) and all(isinstance(one, str) for one in value)
+
+    rows = found["headlines"]
+    five = isinstance(rows, list) and all(texts(row) and len(row) == 5 for row in rows)
+    must(isinstance(found["introduction"], str), "introduction", "a text")
+    must(texts(found["ours"]), "ours", "a list of methods")
+    must(five, "headlines", "rows of five texts")
+    for data in [name for name in found if name not in of_all]:
+        must(isinstance(found[data], dict), data, "a table")
+        for key, value in found[data].items():
+            if key in ("title", "source"):
+                must(isinstance(value, str), f"{data}.{key}", "a text")
+                continue
+            kinds = set(map(type, value.values())) if isinstance(value, dict) else {None}
+            must(kinds <= {str, int, float}, f"{data}.{key}", "a table of texts or numbers")
+            found[data][key] = {method: str(figure) for method, figure in value.items()}
+    return found
 
 
 def _table(runs: Sequence[Run], paper: dict[str, Any], ours: Sequence[str]) -> list[str]:

@@ -18,13 +18,13 @@ REPOSITORY = Path(__file__).resolve().parents[2]
 PAPERS = """
 introduction = "Our settings."
 ours = ["mine"]
-headlines = [["tiny/a", "exact_match", "plain", "sal", "mine"], ["tiny/b", "bleu", "sal"]]
+headlines = [["tiny/a", "exact_match", "plain", "sal", "mine"], ["tiny/b", "bleu", "", "sal", ""]]
 [tiny]
 title = "Tiny"
 source = "A paper, Table 1"
 [tiny.exact_match]
 plain = "12.5 ± 1"
-sal = "99"
+sal = 99
 """
 
 
@@ -218,6 +218,25 @@ def test_what_cannot_stand_in_a_table_is_one_sentence(make, tmp_path):
     (folder / "plain.1.json").unlink()
     (folder / "papers.toml").write_text("[")
     assert "papers.toml: " in message()
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("introduction = 1", "introduction must be a text"),
+        ('ours = "own"', "ours must be a list of methods"),
+        ('headlines = [["mine/mini"]]', "headlines must be rows of five texts"),
+        ('mine = "title"', "mine must be a table"),
+        ("[mine]\ntitle = 1", "mine.title must be a text"),
+        ("[mine]\nbleu = 1", "mine.bleu must be a table of texts or numbers"),
+        ("[mine.bleu]\nsal = [1]", "mine.bleu must be a table of texts or numbers"),
+    ],
+)
+def test_what_papers_toml_must_not_say_is_one_sentence(text, message, tmp_path):
+    (tmp_path / "papers.toml").write_text(text)
+    for make in (tables, headlines):
+        with pytest.raises(ValueError, match=f"^{tmp_path}/papers.toml: {message}$"):
+            make(tmp_path)
 
 
 def test_results_are_printed(make, tmp_path):
