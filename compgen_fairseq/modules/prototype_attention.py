@@ -73,16 +73,21 @@ class PrototypeTable(nn.Module):
         """Take these prototypes.
 
         Args:
-            types: the types that have some, ``(n,)``.
+            types: the types that have some, ``(n,)``, all different.
             vectors: ``(n, k, dim)``.
             counts: how many of the ``k`` are prototypes, ``(n,)``, from 1 to ``k``.
 
         Raises:
-            ValueError: on shapes that don't fit.
+            ValueError: on shapes, types or counts that don't fit.
         """
         dim = self.vectors.size(-1)
         if vectors.shape[::2] != (len(types), dim) or len(counts) != len(types):
             raise ValueError(f"prototypes {tuple(vectors.shape)} for {len(types)} types, dim {dim}")
+        vocabulary, k = len(self.slots), vectors.size(1)
+        if len(set(range(vocabulary)).intersection(types.tolist())) < len(types):
+            raise ValueError(f"the types are different numbers from 0 to {vocabulary - 1}")
+        if not (counts.ge(1) & counts.le(k)).all():
+            raise ValueError(f"a type has from 1 to {k} prototypes")
         self.slots.fill_(-1)
         self.slots[types.to(self.slots.device)] = torch.arange(len(types)).to(self.slots)
         self.vectors = vectors.to(self.vectors)

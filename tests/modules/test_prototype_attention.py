@@ -137,3 +137,19 @@ def test_bad_sizes_are_named(table):
         PrototypeAttention(8, 3)
     with pytest.raises(ValueError, match=r"prototypes \(2, 3, 8\) for 3 types"):
         table.fill(TYPES, torch.zeros(2, 3, DIM), torch.ones(3))
+
+
+@pytest.mark.parametrize(
+    ("types", "counts", "reason"),
+    [
+        ([4, 9], [1, 1], "different numbers from 0 to 8"),
+        ([-1, 4], [1, 1], "different numbers from 0 to 8"),
+        ([4, 4], [1, 1], "different numbers from 0 to 8"),
+        ([4, 6], [0, 1], "from 1 to 3 prototypes"),
+        ([4, 6], [1, 4], "from 1 to 3 prototypes"),
+    ],
+)
+def test_types_and_counts_that_do_not_fit_are_refused(types, counts, reason, table):
+    with pytest.raises(ValueError, match=reason):
+        table.fill(torch.tensor(types), torch.zeros(2, K, DIM), torch.tensor(counts))
+    assert table.counts.tolist() == [3, 2, 1]
