@@ -90,13 +90,15 @@ class PrototypeTable(nn.Module):
             raise ValueError(f"a type has from 1 to {k} prototypes")
         self.slots.fill_(-1)
         self.slots[types.to(self.slots.device)] = torch.arange(len(types)).to(self.slots)
-        self.vectors = vectors.to(self.vectors)
+        vectors = vectors.to(self.vectors)
+        self._parameters.pop("vectors", None)  # drawn before
+        self.register_buffer("vectors", vectors)
         self.counts = counts.to(self.counts)
 
     def draw(self, types: Tensor, k: int) -> None:
         """Make ``k`` trained prototypes for each of the types, ``(n,)``, drawn at random."""
         dim = self.vectors.size(-1)
-        self.fill(types, torch.zeros(len(types), k, dim), torch.full((len(types),), k))
+        self.fill(types, torch.zeros(len(types), k, dim), torch.full_like(types, k))
         vectors = nn.Parameter(torch.empty_like(self.vectors).normal_(std=dim**-0.5))
         del self.vectors
         self.vectors = vectors

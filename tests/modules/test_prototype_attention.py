@@ -60,6 +60,14 @@ def test_an_empty_table_selects_nothing():
     assert PrototypeTable(9, DIM).select(TOKENS) is None
 
 
+def test_a_table_is_drawn_and_filled_anew(table):
+    for k in (2, 4):
+        table.draw(TYPES, k)
+        assert table.vectors.shape == (3, k, DIM) and table.vectors.requires_grad
+    table.fill(TYPES, torch.ones(3, K, DIM), torch.ones(3))
+    assert torch.equal(table.vectors, torch.ones(3, K, DIM)) and not [*table.parameters()]
+
+
 def test_what_lies_behind_the_count_does_not_matter(sublayer, table):
     x = torch.randn(5, 2, DIM)
     before = sublayer(x, table.select(TOKENS))
