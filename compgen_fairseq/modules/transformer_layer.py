@@ -130,7 +130,8 @@ class StreamLayer(nn.Module):
             ``(streams, batch, len, dim)`` and the weights ``(batch, heads, len, src_len)`` or None.
         """
         kept = x[-1:] if words_only and self.cross != "shared" else x
-        attended, _ = self.self_attn.self_attention(x, self_mask, cache, packed, kept)
+        read = x if self.self_attn.shared_weights else kept
+        attended, _ = self.self_attn.self_attention(read, self_mask, cache, packed, kept)
         x = self.self_attn_norm(kept + apply_dropout(attended, self.dropout, self.training))
         weights = None
         if self.cross != "none":

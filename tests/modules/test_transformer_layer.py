@@ -85,8 +85,9 @@ def test_cross_attention(cross, shared_weights):
 
 
 @pytest.mark.parametrize("cross", ["none", "own", "shared"])
-def test_the_word_stream_alone_is_the_same(cross):
-    made = layer(cross=cross, shared_weights=True)
+@pytest.mark.parametrize("shared_weights", [True, False])
+def test_the_word_stream_alone_is_the_same(cross, shared_weights):
+    made = layer(cross=cross, shared_weights=shared_weights)
     x, memory = torch.randn(2, 2, 5, DIM), torch.randn(2, 2, 4, DIM)
     both, weights = made.attend(x, None, memory, need_weights=True)
     words, again = made.attend(x, None, memory, need_weights=True, words_only=True)
