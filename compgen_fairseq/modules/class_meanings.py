@@ -10,6 +10,8 @@ import torch.nn as nn
 import torch.nn.functional as F
 from torch import Tensor
 
+from compgen_fairseq.modules.precision import wide
+
 #: Divided by it, a gradient that --fp16 or --amp has scaled up stays finite.
 SMALLEST = 1e-30
 
@@ -86,10 +88,11 @@ class ClassMeanings(nn.Module):
             ``(batch, len, types)``.
         """
         scores = self.query(states) @ self.key(memory).transpose(1, 2) * self.scale
-        attention = (scores + mask.squeeze(1)).float().softmax(-1)
+        kind = wide(scores)
+        attention = (scores + mask.squeeze(1)).to(kind).softmax(-1)
         own = self.kinds[tokens].unsqueeze(-1).eq(self.owners)
-        said = F.linear(self.say(words), weight).float() * own
+        said = F.linear(self.say(words), weight).to(kind) * own
         with torch.autocast(logits.device.type, enabled=False):
-            mass = (attention @ own.float()).clamp(min=SMALLEST)
+            mass = (attention @ own.to(kind)).clamp(min=SMALLEST)
             said = (attention @ said / mass).type_as(logits)
         return class_means(logits - said, self.classes, -1) + said

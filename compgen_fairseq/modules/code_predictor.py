@@ -8,6 +8,7 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from compgen_fairseq.modules.packing import Packing, pack, unpack
+from compgen_fairseq.modules.precision import wide
 from compgen_fairseq.modules.transformer_layer import StreamLayer
 
 
@@ -65,7 +66,7 @@ class CodePredictor(nn.Module):
             packed: where the words are; None: padding is not left out.
 
         Returns:
-            ``(positions, codes)``, float32.
+            ``(positions, codes)``, float32, or float64 from such a model.
         """
         streams = pack(x.unsqueeze(0), packed)
         source = None if memory is None else memory.unsqueeze(0)
@@ -75,7 +76,8 @@ class CodePredictor(nn.Module):
         streams, _ = last.attend(streams, mask, source, memory_mask, packed=packed)
         found = last.ffn(unpack(streams, packed)[0][where])  # of the last layer no others are read
         with torch.autocast(x.device.type, enabled=False):
-            return F.linear(found.float(), vectors, self.bias.float())
+            kind = wide(found)
+            return F.linear(found.to(kind), vectors.to(kind), self.bias.to(kind))
 
 
 def draw_positions(candidates: Tensor, anew: bool = True) -> Tensor:

@@ -9,6 +9,8 @@ import torch.nn as nn
 import torch.nn.functional as F
 from torch import Tensor
 
+from compgen_fairseq.modules.precision import wide
+
 
 class PrimitiveComposition(nn.Module):
     """``O = RMSNorm(ReLU(cos(h W_Q, e W_K)))``, ``h_comp = O (e W_V)`` (equation 2).
@@ -66,13 +68,13 @@ class PrimitiveComposition(nn.Module):
     def weights(self, scores: Tensor) -> Tensor:
         """``O`` of the scores, ``(..., K)``."""
         scores = F.relu(scores)
-        return F.rms_norm(scores.float(), scores.shape[-1:], eps=self.EPS).type_as(scores)
+        return F.rms_norm(scores.to(wide(scores)), scores.shape[-1:], eps=self.EPS).type_as(scores)
 
     def scores(self, h_cont: Tensor) -> Tensor:
         """How well every code fits, up to a factor for each state: ``(..., D)`` to ``(..., K)``."""
         if self.detach_query:
             h_cont = h_cont.detach()
         keys = self.key_proj(self.codebook)
-        keys = F.normalize(keys.float(), dim=-1).type_as(keys)
+        keys = F.normalize(keys.to(wide(keys)), dim=-1).type_as(keys)
         readers = (keys @ self.query_proj.weight) * keys.size(-1) ** -0.5
         return F.linear(h_cont, readers)

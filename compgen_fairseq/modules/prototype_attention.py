@@ -8,6 +8,8 @@ import torch.nn.functional as F
 from fairseq.modules import FairseqDropout
 from torch import Tensor
 
+from compgen_fairseq.modules.precision import wide
+
 
 class Selection(NamedTuple):
     """The tokens of a batch that have prototypes, and those prototypes.
@@ -203,5 +205,5 @@ class PrototypeAttention(nn.Module):
         scores = (query * key).sum(-1)  # (n, k, heads)
         absent = torch.arange(k, device=x.device) >= counts.unsqueeze(1)
         scores = scores.masked_fill(absent[which].unsqueeze(-1), float("-inf"))
-        weights = self.attention_dropout(F.softmax(scores, dim=1, dtype=torch.float32).type_as(x))
+        weights = self.attention_dropout(F.softmax(scores, dim=1, dtype=wide(scores)).type_as(x))
         return self.output((weights.unsqueeze(-1) * value).sum(1).view(n, dim))

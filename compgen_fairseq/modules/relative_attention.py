@@ -11,6 +11,7 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from compgen_fairseq.modules.dropout import apply_dropout
+from compgen_fairseq.modules.precision import wide
 
 
 class RelativePositions(nn.Module):
@@ -99,7 +100,7 @@ def attend(
     scores = scores.unflatten(0, batch)
     if mask is not None:
         scores = scores + mask  # in place, on a view, would copy in the backward pass
-    weights = F.softmax(scores, dim=-1, dtype=torch.float32).type_as(value)
+    weights = F.softmax(scores, dim=-1, dtype=wide(scores)).type_as(value)
     dropped = apply_dropout(weights, dropout, training=True).flatten(0, 1)
     if relative is None:
         out = dropped @ value
