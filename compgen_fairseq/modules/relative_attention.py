@@ -87,7 +87,12 @@ def attend(
     Returns:
         ``(batch, heads, query_len, streams * head_dim)`` and the weights
         ``(batch, heads, query_len, key_len)`` or None.
+
+    Raises:
+        ValueError: on a mask of truth values.
     """
+    if mask is not None and mask.dtype == torch.bool:
+        raise ValueError("the mask is added to the scores: numbers, not truth values")
     if relative is None and not need_weights:
         return F.scaled_dot_product_attention(query, key, value, mask, dropout), None
     batch, (query, key, value) = query.shape[:2], (x.flatten(0, 1) for x in (query, key, value))

@@ -76,3 +76,9 @@ def test_asking_for_weights_changes_nothing(parts):
     torch.testing.assert_close(weights @ parts[2], out)
     torch.testing.assert_close(weights.sum(-1), torch.ones(2, HEADS, LENGTH))
     assert torch.equal(weights.triu(1), torch.zeros_like(weights))
+
+
+@pytest.mark.parametrize("need_weights", [False, True])
+def test_truth_values_are_no_mask(parts, need_weights):
+    with pytest.raises(ValueError, match="numbers, not truth values"):
+        attend(*parts, causal(LENGTH) == 0, need_weights=need_weights)
