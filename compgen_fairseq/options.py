@@ -3,6 +3,7 @@
 from argparse import Namespace
 from collections.abc import Callable, Mapping
 from dataclasses import field, fields
+from enum import Enum
 from typing import Any, TypeVar
 
 from fairseq.models import register_model_architecture
@@ -32,7 +33,9 @@ def take(kind: type[Configuration], args: Any) -> Configuration:
     for name, choices in ((f.name, getattr(f.type, "__members__", ())) for f in own):
         if choices and (value := getattr(args, name)) not in choices:
             raise ValueError(f"{flag_of(name)} is one of {', '.join(choices)}, not {value}")
-    config = kind(**{f.name: getattr(args, f.name) for f in own})
+    given = {f.name: getattr(args, f.name) for f in own}
+    # fairseq's enumerations cannot be pickled, and so no model that holds one
+    config = kind(**{k: str(v) if isinstance(v, Enum) else v for k, v in given.items()})
     check(config)
     return config
 

@@ -1,5 +1,6 @@
 """What goes together, what follows from it, and the papers' sizes."""
 
+import pickle
 from types import SimpleNamespace
 
 import pytest
@@ -8,7 +9,7 @@ from fairseq import options
 from random_batches import LENGTHS, TASK, batch, configured, dictionary
 from sq_models import VARIANTS, build
 
-from compgen_fairseq.models.sq_config import PRESETS
+from compgen_fairseq.models.sq_config import PRESETS, SQTransformerConfig
 from compgen_fairseq.models.sq_transformer import SQTransformerModel
 
 
@@ -107,6 +108,12 @@ def test_options_reach_the_modules():
     for left_pad in (True, False):
         task = SimpleNamespace(**vars(TASK), cfg=SimpleNamespace(left_pad_target=left_pad))
         assert build(task=task).decoder.left_pad == left_pad
+
+
+def test_a_model_of_fairseqs_choices_is_pickled_whole():
+    choices = SQTransformerConfig.__dataclass_fields__["attention"].type
+    model = pickle.loads(pickle.dumps(build(attention=choices("sal"))))
+    assert model.cfg.attention == "sal"
 
 
 def test_a_checkpoint_from_before_the_gates_is_refused():
