@@ -114,7 +114,13 @@ class VectorQuantizer(nn.Module):
         self.frozen = bool((self.type_codes >= 0).all())
 
     def freeze(self, codes: Tensor) -> None:
-        """Fix the code of every type for good; ``codes`` is ``(types,)``, long."""
+        """Fix the code of every type for good; ``codes`` is ``(types,)``, long.
+
+        Raises:
+            ValueError: on a code that there is not.
+        """
+        if not (codes.ge(0) & codes.lt(self.num_codes)).all():
+            raise ValueError(f"every type needs a code from 0 to {self.num_codes - 1}")
         self.type_codes.copy_(codes)
         self.frozen = True
 

@@ -116,6 +116,14 @@ def test_frozen_codes_follow_the_type_and_survive_saving():
         assert torch.equal(found.vectors, CODES[[2, 1]].unsqueeze(0))
 
 
+@pytest.mark.parametrize("code", [-1, 3])
+def test_types_are_frozen_to_codes_that_there_are(code):
+    made = quantizer()
+    with pytest.raises(ValueError, match="every type needs a code from 0 to 2"):
+        made.freeze(torch.tensor([0, 1, 2, 0, code]))
+    assert not made.frozen
+
+
 @pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16])
 def test_the_codebook_stays_float32_in_a_half_precision_model(dtype):
     codes = CODES + 1e-4  # not representable in half precision
