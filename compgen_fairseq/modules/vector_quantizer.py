@@ -99,11 +99,12 @@ class VectorQuantizer(nn.Module):
 
     def _apply(self, fn, recurse=True):
         """Follow moves between devices, stay in float32."""
-        kept = (self.weight.data, self.ema_offset)
-        super()._apply(fn, recurse)
-        self.weight.data = kept[0].to(self.weight.device)
-        self.ema_offset = kept[1].to(self.ema_offset.device)
-        return self
+
+        def move(x):
+            moved = fn(x)
+            return moved if moved.dtype == x.dtype else x.to(moved.device)
+
+        return super()._apply(move, recurse)
 
     def _load_from_state_dict(self, *args, **kwargs):
         """Notice frozen codes once, here: a look at the buffer in every step would make a GPU wait.

@@ -133,6 +133,14 @@ def test_the_codebook_stays_float32_in_a_half_precision_model(dtype):
     found = quantize(made, torch.tensor([[[1.0, 0.0]]], dtype=dtype))
     assert found.logits.dtype == torch.float32
     assert found.vectors.dtype == dtype
+    made.weight.grad = torch.ones_like(codes)
+    assert made.to(dtype).weight.grad.dtype == torch.float32
+
+
+def test_memory_is_given_to_a_codebook_without_any():
+    made = quantizer().to("meta").to_empty(device="cpu")
+    made.load_state_dict(quantizer().state_dict())
+    assert torch.equal(made.codebook(), CODES)
 
 
 def test_autocast_leaves_the_logits_and_the_moving_average_in_float32():
