@@ -142,6 +142,7 @@ class SQDecoder(FairseqIncrementalDecoder):
         encoder_out: dict[str, Any] | None = None,
         incremental_state: dict[str, Any] | None = None,
         structural: bool = False,
+        features_only: bool = False,
         **_: Any,
     ) -> tuple[Tensor, dict[str, Any]]:
         """Decode.
@@ -152,6 +153,7 @@ class SQDecoder(FairseqIncrementalDecoder):
             encoder_out: what :meth:`SQEncoder.forward` returned.
             incremental_state: fairseq's dictionary of cached states.
             structural: also return the tensors of the structural loss terms.
+            features_only: return features instead of logits.
 
         Returns:
             logits ``(batch, len, vocabulary)`` and a dictionary with ``attn`` (a list with the last
@@ -201,12 +203,23 @@ class SQDecoder(FairseqIncrementalDecoder):
         attention = None if weights is None else weights.mean(dim=1)
         extra = {"attn": [attention], "structural": side}
         streams = layers[-1]
+        if features_only and self.meanings is None:
+            return streams[-1], extra
         logits = self.output(streams[-1])
         if self.meanings is not None:
             words, tokens = encoder_out["words"], encoder_out["tokens"]
             weight, states = self.output.weight, streams[0]
             logits = self.meanings(logits, weight, states, memory[0], memory_mask, words, tokens)
         return logits, extra
+
+    def extract_features(self, prev_output_tokens: Tensor, **kwargs: Any):
+        """The last layer's word stream, ``(batch, len, dim)`` (with ``--class-meanings own`` the
+        logits), and the same dictionary."""
+        return self.forward(prev_output_tokens, features_only=True, **kwargs)
+
+    def output_layer(self, features: Tensor) -> Tensor:
+        """What :meth:`extract_features` gives -> logits ``(..., vocabulary)``."""
+        return self.output(features) if self.meanings is None else features
 
     def reorder_incremental_state(
         self, incremental_state: dict[str, Any], new_order: Tensor

@@ -116,6 +116,13 @@ def test_incremental_decoding_equals_full_decoding(variant):
 
 
 @every_variant
+def test_the_output_layer_makes_logits_of_features(variant):
+    model, inputs = build(variant), batch(LENGTHS)["net_input"]
+    features, _ = model.extract_features(**inputs)
+    assert torch.equal(model.output_layer(features), model(**inputs)[0])
+
+
+@every_variant
 def test_beam_search_scores_equal_teacher_forcing(variant):
     model = build(variant)
     early, reorder = set(), model.decoder.reorder_incremental_state
