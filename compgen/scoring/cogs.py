@@ -2,8 +2,10 @@
 
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 
 from compgen.scoring.exact_match import ExactMatch
+from compgen.text import read_lines
 
 # Section 3.2 and 3.3 of the COGS paper: known words in a new or deeper structure.
 STRUCTURAL = ("obj_pp_to_subj_pp", "cp_recursion", "pp_recursion")
@@ -88,3 +90,21 @@ def cogs(hypotheses: Sequence[str], references: Sequence[str], cases: Sequence[s
     scores = {case: ExactMatch(sum(found), len(found)) for case, found in right.items()}
     rest = scores.pop(IN_DISTRIBUTION)
     return CogsScore({case: one for case, one in scores.items() if one.total}, rest)
+
+
+def read_cases(path: Path | str, n: int) -> list[str]:
+    """Read the name of each sentence's case: COGS's, the third column of its files, or one's own.
+
+    Raises:
+        ValueError: if the file cannot be read or has not ``n`` lines, or COGS's cases stand beside
+            others.
+    """
+    cases = read_lines(path, n)
+    if not set(CASES).isdisjoint(cases):
+        for number, name in enumerate(cases, start=1):
+            if name not in (*CASES, IN_DISTRIBUTION):
+                raise ValueError(
+                    f"{path}, line {number}: {name!r} is not a generalization case of COGS, as the "
+                    "others are"
+                )
+    return cases

@@ -10,12 +10,11 @@ from typing import Any
 
 from compgen.scoring import cter, cter_rules
 from compgen.scoring.bleu import BleuOptions, bleu
-from compgen.scoring.cogs import IN_DISTRIBUTION, LEXICAL, STRUCTURAL, cogs
+from compgen.scoring.cogs import IN_DISTRIBUTION, LEXICAL, STRUCTURAL, cogs, read_cases
 from compgen.scoring.cter_rates import Judged, groups, rates, table
 from compgen.scoring.exact_match import ExactMatch, exact_match
 from compgen.scoring.generate_log import Generation
 from compgen.scoring.signature import signature
-from compgen.text import read_lines
 
 File = Path | str
 Values = dict[str, list[float]]
@@ -96,7 +95,7 @@ class CogsMetric(Metric):
         self.cases = cases
 
     def score(self, system: Generation) -> Score:
-        cases = read_lines(self.cases, len(system.hypotheses))
+        cases = read_cases(self.cases, len(system.hypotheses))
         found = cogs(system.hypotheses, system.references(self.reference, alike=True), cases)
         if not found.cases:
             raise ValueError(f"{self.cases} names no generalization case: --metric exact_match")
@@ -113,7 +112,7 @@ class CogsMetric(Metric):
         return Score(str(found), numbers, stamp)
 
     def values(self, system: Generation) -> Values:
-        cases = read_lines(self.cases, len(system.hypotheses))
+        cases = read_cases(self.cases, len(system.hypotheses))
         right = ExactMatchMetric(self.reference).values(system)["score"]
         counted = zip(right, cases, strict=True)
         return {"score": [value for value, case in counted if case != IN_DISTRIBUTION]}

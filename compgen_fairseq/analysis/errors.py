@@ -12,10 +12,9 @@ import numpy as np
 from compgen import plotting
 from compgen.ranges import SEED, Range
 from compgen.scoring import cter_rates
-from compgen.scoring.cogs import CASES, IN_DISTRIBUTION
+from compgen.scoring.cogs import CASES, IN_DISTRIBUTION, read_cases
 from compgen.scoring.generate_log import Generation, read
 from compgen.scoring.metrics import CterMetric, ExactMatchMetric
-from compgen.text import read_lines
 from compgen_fairseq.analysis.bootstrap import Rate, rate
 
 MOST_BINS = 12  # of lengths; more different ones are put together
@@ -137,7 +136,7 @@ def exact_match_verdicts(args: argparse.Namespace, systems: Mapping[str, Generat
     }
     units = range(len(first.targets))
     if args.by == "case":
-        keys = read_lines(_file(args, "cases", "case", "prepare/cogs.sh"), len(units))
+        keys = read_cases(_file(args, "cases", "case", "prepare/cogs.sh"), len(units))
         cases, there = dict.fromkeys((*CASES, IN_DISTRIBUTION, *keys)), set(keys)
         return Verdicts(hits, units, keys, [case for case in cases if case in there])
     texts = first.targets if args.by == "output-length" else first.sources

@@ -6,7 +6,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from compgen.scoring.cogs import CASES, LEXICAL, STRUCTURAL, cogs
+from compgen.scoring.cogs import CASES, LEXICAL, STRUCTURAL, cogs, read_cases
 from compgen.scoring.exact_match import ExactMatch
 from compgen.scoring.metrics import CogsMetric
 
@@ -66,6 +66,15 @@ def test_cases_of_ones_own_are_neither_lexical_nor_structural():
     own = cogs(["a", "b"], ["a", "c"], ["mine", "cp_recursion"])
     assert own.cases == {"cp_recursion": ExactMatch(0, 1), "mine": ExactMatch(1, 1)}
     assert (own.average(LEXICAL), own.average(STRUCTURAL), own.average()) == (None, 0, 50)
+
+
+def test_a_misspelled_case_among_the_publishers_is_refused(tmp_path):
+    file = tmp_path / "cases"
+    file.write_text("mine\nyours\n")
+    assert read_cases(file, 2) == ["mine", "yours"]
+    file.write_text("cp_recursion\ncp_recursoin\n")
+    with pytest.raises(ValueError, match="line 2: 'cp_recursoin' is not a generalization case"):
+        read_cases(file, 2)
 
 
 def test_what_has_no_case_is_refused(tmp_path):
