@@ -122,11 +122,11 @@ def train_config(args: argparse.Namespace, arch: str, flags: Sequence[str]) -> A
         ValueError: on flags that it would refuse.
     """
 
-    def refuse(message: str) -> None:
-        raise ValueError(f"{arch}: {message}")
+    def refuse(_: int, message: str) -> None:
+        raise ValueError(f"{arch}: {message.partition('error: ')[2]}")
 
     parser = options.get_training_parser()
-    parser.error = refuse  # type: ignore[method-assign, assignment]
+    parser.exit = refuse  # type: ignore[method-assign, assignment]
     fixed = [args.data, "--arch", arch, "--max-tokens", str(args.max_tokens)]
     fixed += "--task compgen_translation --criterion structural_cross_entropy".split()
     fixed += "--optimizer adam --lr 1e-4 --distributed-world-size 1 --seed 1 --no-save".split()
