@@ -69,15 +69,17 @@ def read(path: Path | str, expected: int | None = None, plain: bool = False) -> 
     Args:
         path: a file with fairseq-generate's output, with or without the loggers' messages.
         expected: how many sentences the data set has.
-        plain: take a file without any of fairseq's lines for one hypothesis a line.
+        plain: take a file without any of fairseq's lines, which a log that lost its sentences has,
+            for one hypothesis a line.
 
     Raises:
         ValueError: if sentences are missing, left out as too long, incomplete or repeated, if
             nothing shows that the log was written to its end, or if the file cannot be read.
     """
     text = read_text(path)
-    if plain and not any(map(SENTENCE.match, split_lines(text))):
-        hypotheses = single_spaced(split_lines(text))
+    rows = split_lines(text) if plain else []
+    if plain and not any(SENTENCE.match(row) or " | INFO | " in row for row in rows):
+        hypotheses = single_spaced(rows)
         if expected not in (None, len(hypotheses)):
             raise ValueError(f"{path}: it has {len(hypotheses)} lines, not --expected {expected}")
         return Generation([""] * len(hypotheses), [], hypotheses, path)

@@ -102,6 +102,8 @@ def test_plain_text_is_scored_and_compared_like_a_log(tiny_log, tmp_path):
     assert "it has no sentences with hypotheses" in refusal("compgen-score", text)
     said = refusal("compgen-score", text, *options, "--expected", "36")
     assert said == f"compgen-score: {text}: it has 37 lines, not --expected 36"
+    write_lines(text, ["2026-01-01 | INFO | fairseq_cli.generate | loading"] * 37)
+    assert "it has no sentences with hypotheses" in refusal("compgen-score", text, *options)
 
 
 def test_cogs_by_case(tiny_log, correct, tmp_path):
