@@ -1,5 +1,7 @@
 """Checkpoints that get prototypes from the command line."""
 
+import contextlib
+import sys
 from collections.abc import Sequence
 from typing import Any
 
@@ -44,7 +46,8 @@ def load(path: str, data: str, **options: Any) -> tuple[dict[str, Any], Any, Any
                 setattr(cfg.model, name, value)
     task = tasks.setup_task(cfg.task)
     utils.set_torch_seed(cfg.common.seed)
-    model = task.build_model(cfg.model, from_checkpoint=True)
+    with contextlib.redirect_stdout(sys.stderr):  # what a plugin of one's own prints
+        model = task.build_model(cfg.model, from_checkpoint=True)
     words = state["model"]["encoder.embed_tokens.weight"].size(0)
     if words != len(task.source_dictionary):
         raise ValueError(
