@@ -1,6 +1,5 @@
 """compgen-analyze on tiny trained models: embeddings, codes and prototypes."""
 
-import csv
 import functools
 import json
 import re
@@ -11,8 +10,8 @@ import numpy as np
 import pytest
 import torch
 from in_process import output, refusal
-from matplotlib.image import imread
 from scipy.stats import entropy
+from written import analyzed, read_table
 
 from compgen_fairseq.analysis import checkpoint
 from compgen_fairseq.analysis.codes import words_per_code
@@ -24,18 +23,10 @@ WORDS = {"wif", "dax", "lug", "zup", "blick", "kiki"}
 def draw(tiny_data, tmp_path):
     """``draw("codes", CHECKPOINT, "--flag", ...)``: the rows and the JSON that it writes."""
 
-    def draw(kind, path, *flags, out="out"):
-        folder = tmp_path / out
-        more = [*flags, "--cpu", "--out", folder]
-        said = output(f"compgen-analyze {kind}", path, tiny_data, *more)
-        names = [folder / line.rpartition("/")[2] for line in said.split()]
-        assert sorted(names) == sorted(folder.iterdir()), "it prints what it wrote"
-        png, pdf, table, summary = names
-        pixels = imread(png)[..., :3]
-        assert min(pixels.shape[:2]) > 150 and pixels.std() > 0.02
-        assert png.stat().st_size < 200_000 and pdf.read_bytes().startswith(b"%PDF")
-        with table.open(encoding="utf-8", newline="") as file:
-            return list(csv.DictReader(file)), json.loads(summary.read_text(encoding="utf-8"))
+    def draw(kind, path, *flags):
+        written = analyzed(kind, path, tiny_data, *flags, "--cpu", out=tmp_path / "out")
+        _png, _pdf, table, summary = written
+        return read_table(table), json.loads(summary.read_text(encoding="utf-8"))
 
     return draw
 

@@ -1,6 +1,5 @@
 """compgen-analyze errors on real references with known faults, and on a real log."""
 
-import csv
 import json
 import random
 import shutil
@@ -8,7 +7,7 @@ import shutil
 import pytest
 from in_process import output, refusal
 from logs import write_log
-from matplotlib.image import imread
+from written import analyzed, read_table
 
 from compgen.scoring.generate_log import read
 from compgen.text import write_lines
@@ -43,18 +42,13 @@ def analyze(tmp_path):
     """``analyze(LOGS, BY, "--flag", ...)``: the rows of the table that it writes."""
 
     def analyze(logs, by, *flags):
-        folder = tmp_path / "out"
-        said = output("compgen-analyze errors", *logs, "--by", by, *flags, "--out", folder)
+        out = tmp_path / "out"
+        written = analyzed("errors", *logs, "--by", by, *flags, out=out)
         files = {f"errors-{by}.{form}" for form in ("json", "csv", "png", "pdf")}
-        assert set(said.split()) == {str(folder / name) for name in files}
-        picture = imread(folder / f"errors-{by}.png")[..., :3]
-        assert min(picture.shape[:2]) > 200 and picture.std() > 0.05
-        assert (folder / f"errors-{by}.png").stat().st_size < 200_000
-        rows = json.loads((folder / f"errors-{by}.json").read_text())["rates"]
-        with open(folder / f"errors-{by}.csv", newline="") as file:
-            assert [float(row["percent"]) for row in csv.DictReader(file)] == [
-                row["percent"] for row in rows
-            ]
+        assert {file.name for file in written} == files
+        rows = json.loads((out / f"errors-{by}.json").read_text())["rates"]
+        percents = [float(row["percent"]) for row in read_table(out / f"errors-{by}.csv")]
+        assert percents == [row["percent"] for row in rows]
         return rows
 
     return analyze

@@ -1,12 +1,12 @@
 """``compgen-cter`` on logs and on aligned files."""
 
-import csv
 import json
 import os
 
 import pytest
 from in_process import output, refusal
 from logs import write_log
+from written import read_table
 
 COMPOUNDS = 5 * ["the dog"] + 5 * ["saw every car he liked"]
 HYPOTHESES = [*["有 狗 。"] * 4, "有 猫 。", *["他 看 了 他喜@@ 欢的 每@@ 辆 车 。"] * 5]
@@ -75,10 +75,9 @@ def test_table_and_verdicts(files):
     assert table[1].split() == ["all", "10.00", "50.00", "10"]
     assert ["NP", "20.00", "100.00", "5"] in [row.split() for row in table]
     assert table[-1].startswith("metric:cter|")
-    with open(folder / "verdicts.tsv", newline="") as file:
-        rows = list(csv.DictReader(file, delimiter="\t"))
-    assert [row["error"] for row in rows] == list("0000100000")
-    assert rows[4] == {
+    verdicts = read_table(folder / "verdicts.tsv", delimiter="\t")
+    assert [row["error"] for row in verdicts] == list("0000100000")
+    assert verdicts[4] == {
         "id": "4",
         "type": "NP",
         "source": "the dog was here .",

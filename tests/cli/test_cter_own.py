@@ -1,6 +1,5 @@
 """``compgen-cter`` and ``compgen-compare`` on compounds of one's own: the example that ships."""
 
-import csv
 import json
 import re
 from pathlib import Path
@@ -8,6 +7,7 @@ from pathlib import Path
 import pytest
 from in_process import call, output, refusal
 from logs import write_log
+from written import read_table
 
 EXAMPLE = Path(__file__).resolve().parents[2] / "examples" / "bitext"
 RULES = ["--lexicon", str(EXAMPLE / "lexicon"), "--compound", str(EXAMPLE / "test.compound")]
@@ -49,15 +49,14 @@ def test_what_is_wrong_is_said(worse, tmp_path):
     flags = [*RULES[:2], "--compound", compounds, "--log", worse, "--per-line", verdicts, "--why"]
     table = output("compgen-cter", *flags).splitlines()
     assert table[1].split() == ["all", "15.00", "50.00", "20"]
-    with open(verdicts, newline="", encoding="utf-8") as file:
-        rows = {r["id"]: r for r in csv.DictReader(file, delimiter="\t") if r["error"] == "1"}
-    assert {i: row["failed"] for i, row in rows.items()} == {
+    wrong = {row["id"]: row for row in read_table(verdicts, delimiter="\t") if row["error"] == "1"}
+    assert {i: row["failed"] for i, row in wrong.items()} == {
         "0": "order:ADJ-N",
         "6": "atom:ADJ:old",
         "7": "atom:N:doctor",
     }
-    assert rows["0"]["why"] == "'lazy' does not go with 'horse': pferd faule"
-    assert rows["7"]["why"] == "nothing stands for 'doctor' (ärztin/arzt)"
+    assert wrong["0"]["why"] == "'lazy' does not go with 'horse': pferd faule"
+    assert wrong["7"]["why"] == "nothing stands for 'doctor' (ärztin/arzt)"
 
 
 def test_two_systems(worse, tmp_path):
