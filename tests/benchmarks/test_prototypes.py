@@ -4,11 +4,11 @@ import json
 
 import prototypes
 import pytest
+from small_models import SIZES
 
 
 def test_reports_every_figure(tiny_data, tmp_path, capsys):
-    sizes = ("layers 1", "embed-dim 16", "ffn-embed-dim 16", "attention-heads 2")
-    flags = " ".join(f"--{side}-{size}" for side in ("encoder", "decoder") for size in sizes)
+    flags = " ".join(map(str, SIZES))
     quick = "--pairs 200 --full-pairs 200 --max-tokens 100 --batches 1 --rounds 1 --sentences 4"
     command = [str(tiny_data), "--arch", f"proto_transformer: {flags} --prototype-min-count 5"]
     output = tmp_path / "figures.json"

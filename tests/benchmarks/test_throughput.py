@@ -5,28 +5,23 @@ import logging
 
 import pytest
 import throughput
+from small_models import PREDICTORS, SIZES
 
 QUICK = "--max-tokens 100 --sentences 4 --batches 2 --rounds 2 --beam 2 --threads 1 --cpu".split()
-
-
-def small(*flags: str) -> str:
-    """Flags of one layer of width 16 on each side."""
-    sizes = ("layers 1", "ffn-embed-dim 32", "attention-heads 2")
-    parts = [f"--{side}-{size}" for side in ("encoder", "decoder") for size in sizes]
-    return " ".join(["--encoder-embed-dim 16", *parts, *flags])
+SMALL = " ".join(map(str, SIZES))
+PREDICTED = " ".join(map(str, SIZES + PREDICTORS))
 
 
 def test_reports_every_model_and_its_ratios_to_the_baseline(
     tiny_data, tmp_path, monkeypatch, capsys
 ):
     monkeypatch.setattr(logging, "disable", lambda level: None)  # for good
-    predictors = "--encoder-predictor-layers 1 --decoder-predictor-layers 1"
     arguments = [
         str(tiny_data),
-        *("--arch", f"theirs=transformer: {small('--decoder-embed-dim 16')}"),
-        *("--arch", f"plain = sq_transformer: {small('--attention plain')}"),
-        *("--arch", f"sal=sq_transformer_scan: {small(predictors)}"),
-        *("--arch", f"again=sq_transformer_scan: {small(predictors)}"),
+        *("--arch", f"theirs=transformer: {SMALL} --decoder-embed-dim 16"),
+        *("--arch", f"plain = sq_transformer: {SMALL} --attention plain"),
+        *("--arch", f"sal=sq_transformer_scan: {PREDICTED}"),
+        *("--arch", f"again=sq_transformer_scan: {PREDICTED}"),
         *("--baseline", "plain", "--json", str(tmp_path / "out.json"), *QUICK),
     ]
     assert not throughput.main(arguments)

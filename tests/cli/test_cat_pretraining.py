@@ -18,6 +18,7 @@ from in_process import output, refusal
 from logs import logged
 from prepare_scripts import publish, runner
 from recipes import script
+from small_models import CAT
 
 
 @pytest.fixture(scope="module")
@@ -36,11 +37,10 @@ def data(public: Callable[[str], Path], tmp_path_factory: pytest.TempPathFactory
 
 @pytest.fixture(scope="module")
 def flags(data: Path, plugin: list[str]) -> list[object]:
-    sizes = "--encoder-layers 2 --encoder-embed-dim 16 --encoder-ffn-embed-dim 16"
     return [
         *(data, *plugin, "--task", "cat_pretraining", "--tokens-per-sample", 48),
-        *("--arch", "cat_tiny", *sizes.split(), "--encoder-attention-heads", 2, "--codes", 8),
-        *("--criterion", "cat_pretraining", "--optimizer", "adam", "--lr", 0.01),
+        *("--arch", "cat_tiny", *CAT, "--criterion", "cat_pretraining"),
+        *("--optimizer", "adam", "--lr", 0.01),
         *("--batch-size", 8, "--num-workers", 0, "--seed", 2, "--log-format", "json"),
     ]
 

@@ -14,16 +14,14 @@ from in_process import output, refusal
 from omegaconf import OmegaConf
 from prepare_scripts import runner
 from recipes import EXAMPLES, script
+from small_models import CAT
 
 from compgen.data import bird, paws, sst2, sts_b
 from compgen_cli import predict, similarity
 from compgen_fairseq.analysis.similarity import correlations
 from compgen_fairseq.analysis.similarity import load as load_cat
 
-REPRESENTATIONS = ("cont", "comp", "mix")
-WIDTHS = {"layers": 2, "embed-dim": 16, "ffn-embed-dim": 32, "attention-heads": 2}
-SIZES = [f"--encoder-{name}={size}" for name, size in WIDTHS.items()]
-SIZES += ["--arch", "cat", "--codes", 8, "--max-positions", 96]
+MODEL = ["--arch", "cat", *CAT]
 TRAINING = ["--optimizer", "adam", "--lr", 0.01, "--no-epoch-checkpoints", "--num-workers", 0]
 REGRESSION = ["--num-classes", 1, "--regression-target", "--init-token", 0]
 
@@ -46,7 +44,7 @@ def pretrain(data: Path, plugin: list[str], *flags: object) -> Path:
     """A checkpoint after a few updates."""
     task = ["--task", "cat_pretraining", "--criterion", "cat_pretraining"]
     save = ["--tokens-per-sample", 96, "--max-tokens", 800, "--disable-validation", *flags]
-    assert status("train", data / "text", *plugin, *task, *SIZES, *TRAINING, *save) == 0
+    assert status("train", data / "text", *plugin, *task, *MODEL, *TRAINING, *save) == 0
     return Path(str(flags[-1])) / "checkpoint_last.pt"
 
 
@@ -62,7 +60,7 @@ def finetune(data: Path, pretrained: Path, plugin: list[str]) -> Callable[..., P
     state = load(pretrained)["model"]
     sememes = len(state["encoder.layers.1.composition.codebook"])
     task = ["--task", "sentence_prediction", "--criterion", "sentence_prediction"]
-    flags = [*plugin, *task, *SIZES, "--sememe-codes", sememes, *TRAINING, "--batch-size", 8]
+    flags = [*plugin, *task, *MODEL, "--sememe-codes", sememes, *TRAINING, "--batch-size", 8]
 
     def finetune(name: str, save: Path, *more: object) -> Path:
         more = ("--max-epoch", 2, *more, "--save-dir", save)
@@ -200,7 +198,7 @@ def test_similarity_is_the_correlation_of_single_phrases(pretrained, frozen, dat
         assert said["total"] == total
         model = load_cat(str(pretrained), str(folder))
         words, bos = model.encoder.dictionary, [model.encoder.dictionary.bos()]
-        cosines: dict[str, list[float]] = {name: [] for name in REPRESENTATIONS}
+        cosines: dict[str, list[float]] = {name: [] for name in ("cont", "comp", "mix")}
         texts = [(folder / "raw" / f"{subset}.input{i}").read_text().splitlines() for i in (0, 1)]
         for pair in zip(*texts, strict=True):
             states = []

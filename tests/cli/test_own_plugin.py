@@ -4,6 +4,7 @@ import json
 import subprocess
 
 from instant import instant
+from small_models import SIZES
 
 OWN = """
 from dataclasses import dataclass
@@ -28,9 +29,6 @@ class OwnModel(SQTransformerModel):
         assert model.cfg.noise == 0.5
         return model
 """
-
-SIZES = [f"--{side}-layers=1" for side in ("encoder", "decoder")]
-SIZES += ["--encoder-embed-dim=16", "--encoder-attention-heads=2", "--decoder-attention-heads=2"]
 
 
 def test_a_subclass_trains_with_our_criterion_and_is_named_where_it_is_not_known(

@@ -16,11 +16,12 @@ from fairseq_commands import (
     statuses,
     user_dir,
 )
+from small_models import PROTO, TRANSFORMER
 
 from compgen_cli import prototypes
 from compgen_fairseq.models.proto_transformer import ProtoTransformerModel
 
-ARCH = ["--arch", "proto_transformer", "--prototypes-per-token", 2, "--prototype-min-count", 5]
+ARCH = [*PROTO, "--prototypes-per-token", 2, "--prototype-min-count", 5]
 STAGE_1 = ["--prototype-stage1-epochs", 2]  # epochs have 10 updates
 
 DEADLY = """
@@ -36,10 +37,8 @@ def assert_same(state: dict, other: dict, names: list[str] | None = None) -> Non
 
 @pytest.fixture(scope="module")
 def flags(tiny_data, plugin) -> list[object]:
-    sizes = {"layers": 1, "embed-dim": 16, "ffn-embed-dim": 16, "attention-heads": 2}
     return [
         *(tiny_data, *plugin, "--task", "compgen_translation"),
-        *(f"--{side}-{k}={v}" for side in ("encoder", "decoder") for k, v in sizes.items()),
         *("--optimizer", "adam", "--lr", 0.01, "--weight-decay", 0.1, "--batch-size", 30),
         *("--required-batch-size-multiple", 1, "--num-workers", 0, "--seed", 3),
         *("--disable-validation", "--max-epoch", 4, "--max-target-positions", 12),
@@ -59,7 +58,7 @@ def whole(flags, tmp_path_factory) -> Path:
 def transformer(flags, tmp_path_factory) -> Path:
     """A checkpoint of the plain Transformer after two epochs."""
     folder = tmp_path_factory.mktemp("transformer")
-    plain = [*flags, "--max-epoch", 2, "--arch", "transformer", "--save-dir", folder]
+    plain = [*flags, *TRANSFORMER, "--max-epoch", 2, "--save-dir", folder]
     assert status("train", *plain) == 0
     return folder / "checkpoint2.pt"
 

@@ -9,7 +9,7 @@ import sentence_files
 import torch
 from fairseq_commands import different, load, start_workers, status, statuses, user_dir
 from prepare_scripts import runner
-from small_models import MODELS, PROTO
+from small_models import CAT, MODELS, PROTO
 
 PROTOTYPES = [*PROTO, "--prototypes-per-token", 2, "--prototype-min-count", 5]
 PROTOTYPES += ["--weight-decay", 0.1]
@@ -29,8 +29,6 @@ TRANSLATORS = {
     "random": [*PROTOTYPES, "--prototypes", "random"],
     "two-pass": [*PROTOTYPES, "--prototypes", "two-pass"],
 }
-CAT = ["--encoder-layers=2", "--encoder-embed-dim=16", "--encoder-ffn-embed-dim=32"]
-CAT += ["--encoder-attention-heads=2", "--codes", 8, "--max-positions", 96]
 ARCHITECTURES = [*TRANSLATORS, "cat"]
 #: one of each kind of state: codebooks, tables of prototypes, batches that are masked anew
 KINDS = ("sal", "source-and-target", "cat")

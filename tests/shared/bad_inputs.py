@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 from bad_texts import LOGS, PREPARATIONS, RUNS
+from small_models import SIZES
 
 
 class Case(NamedTuple):
@@ -36,10 +37,8 @@ ANY = (
     "--max-tokens 200 --max-update 1 --save-dir @out"
 )
 TRAIN = (
-    f"{ANY} --arch sq_transformer --criterion structural_cross_entropy --encoder-layers 1 "
-    "--decoder-layers 1 --encoder-embed-dim 16 --encoder-ffn-embed-dim 16 "
-    "--decoder-ffn-embed-dim 16 --encoder-attention-heads 2 --decoder-attention-heads 2 "
-    "--source-codes 4 --target-codes 4"
+    f"{ANY} --arch sq_transformer --criterion structural_cross_entropy "
+    f"{' '.join(map(str, SIZES))} --source-codes 4 --target-codes 4"
 )
 GENERATE = "fairseq-generate @data --user-dir @plugin --cpu"
 

@@ -5,6 +5,10 @@ SIZES = [
     *("--encoder-ffn-embed-dim", 32, "--decoder-ffn-embed-dim", 32),
     *("--encoder-attention-heads", 2, "--decoder-attention-heads", 2),
 ]
+CAT = [
+    *("--encoder-layers", 2, "--encoder-embed-dim", 16, "--encoder-ffn-embed-dim", 32),
+    *("--encoder-attention-heads", 2, "--codes", 8, "--max-positions", 96),
+]
 TRANSFORMER = ["--arch", "transformer", *SIZES, "--decoder-embed-dim", 16]
 PROTO = ["--arch", "proto_transformer", *SIZES, "--decoder-embed-dim", 16]
 PREDICTORS = ["--encoder-predictor-layers", 1, "--decoder-predictor-layers", 1]
