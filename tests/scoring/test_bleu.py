@@ -6,36 +6,30 @@ from sacrebleu import corpus_bleu, corpus_chrf
 from compgen.scoring.bleu import BleuOptions, bleu, plain_text
 
 CHINESE = BleuOptions(tokenize="zh", detokenize="chinese")
+GERMAN, FRENCH = (BleuOptions(detokenize="moses", language=name) for name in ("de", "fr"))
+SUBWORDS = BleuOptions(detokenize="subwords")
+MOSES = "E @-@ Mail @-@ Te@@ st , &quot; gut &quot; &amp; l&apos; amour ."
 REFERENCES = ["狗把他自己的车给了他。", "突然那只狗把吉他摔了下来。"]
 
 
-def test_chinese_loses_subword_marks_and_every_space():
-    assert plain_text(["狗 把 吉@@ 他 给 了 他 。", "a@@ b c@@", ""], CHINESE) == [
-        "狗把吉他给了他。",
-        "abc",
-        "",
-    ]
+@pytest.mark.parametrize(
+    ("options", "text", "plain"),
+    [
+        (CHINESE, "狗 把 吉@@ 他 给 了 他 。", "狗把吉他给了他。"),
+        (CHINESE, "a@@ b c@@", "abc"),
+        (GERMAN, MOSES, 'E-Mail-Test, "gut" & l\' amour.'),
+        (GERMAN, "▁Ein ▁kl einer ▁H und .", "Ein kleiner Hund."),
+        (FRENCH, MOSES, 'E-Mail-Test, "gut" & l\'amour.'),
+        (SUBWORDS, "▁Ein ▁kl einer ▁H und ▁.", "Ein kleiner Hund ."),
+        (SUBWORDS, "a@@ b  c", "ab  c"),
+        (BleuOptions(), "ab  c", "ab  c"),
+    ],
+)
+def test_sentences_become_plain_text(options, text, plain):
+    assert plain_text([text, ""], options) == [plain, ""]
 
 
-def test_moses_text_becomes_plain_in_its_language():
-    tokens = "E @-@ Mail @-@ Te@@ st , &quot; gut &quot; &amp; l&apos; amour ."
-    german = BleuOptions(detokenize="moses", language="de")
-    french = BleuOptions(detokenize="moses", language="fr")
-    assert plain_text([tokens], german) == ['E-Mail-Test, "gut" & l\' amour.']
-    assert plain_text(["▁Ein ▁kl einer ▁H und ."], german) == ["Ein kleiner Hund."]
-    assert plain_text([tokens], french) == ['E-Mail-Test, "gut" & l\'amour.']
-
-
-def test_subwords_become_words_and_nothing_else():
-    subwords = BleuOptions(detokenize="subwords")
-    assert plain_text(["▁Ein ▁kl einer ▁H und ▁.", "a@@ b  c"], subwords) == [
-        "Ein kleiner Hund .",
-        "ab  c",
-    ]
-
-
-def test_without_detokenization_nothing_changes():
-    assert plain_text(["ab  c", ""], BleuOptions()) == ["ab  c", ""]
+def test_subwords_are_refused_where_nothing_joins_them():
     with pytest.raises(ValueError, match="the sentences are in subwords: decode with --remove-bpe"):
         plain_text(["a b", "a@@ b  c"], BleuOptions())
 
