@@ -90,7 +90,7 @@ def test_what_cannot_be_done_is_one_sentence(plain, tiny_data, with_prototypes, 
     new = ["-o", tmp_path / "new.pt", "--cpu"]
     for command, reason in (
         (["extract", plain, data, "-o", with_prototypes], "is there already"),
-        (["extract", plain, data, *new, "--prototype-min-count", "999"], "occurs 999 times"),
+        (["extract", plain, data, *new, "--prototype-min-count", "999"], "source side occurs 999"),
         (["extract", plain, data, *new, "--prototypes", "best"], "--prototypes is one of one-pass"),
         (["extract", plain, data, *new, "--prototypes", "random"], "nothing to extract"),
         (["show", plain, data], "has no prototypes yet"),

@@ -158,9 +158,14 @@ def test_a_copy_is_independent():
 
 @pytest.mark.parametrize("variant", ["one-pass", "source-and-target"])
 def test_with_prototypes_the_layers_are_still_fairseqs(variant):
-    """With a sublayer that does nothing."""
+    """With a sublayer that does nothing, whatever the LayerNorms have learned: stage 2 begins with
+    the outputs of stage 1."""
     results = []
     for one in (build("transformer"), fill(build(prototypes=variant, prototype_identity=True))):
+        torch.manual_seed(9)
+        for norm in (part for part in one.modules() if isinstance(part, torch.nn.LayerNorm)):
+            torch.nn.init.normal_(norm.weight, 1, 0.3)
+            torch.nn.init.normal_(norm.bias, 0, 0.3)
         encoded = one.eval().encoder(SOURCE, src_lengths=None, return_all_hiddens=True)
         logits, extra = one.decoder(TARGET, encoded, alignment_layer=0, alignment_heads=1)
         logits.square().sum().backward()

@@ -14,12 +14,9 @@ import random_batches
 import torch
 import torch.distributed as dist
 from fairseq.data import Dictionary, LanguagePairDataset, ListDataset
-from fairseq.dataclass.configs import FairseqConfig
-from omegaconf import OmegaConf
 
 from compgen_fairseq.prototypes.extract import Settings, collect_word, extract
 from compgen_fairseq.prototypes.kmeans import gpu_resources, prototypes_of
-from compgen_fairseq.tasks import prototype_hook
 
 SETTINGS = Settings(k=2, min_count=5, size=30, max_tokens=60)
 WORDS, DIM = 12, 16
@@ -82,38 +79,6 @@ def test_prototypes_cluster_the_states_of_each_word(side, layers, layer, index):
     expected = torch.from_numpy(np.stack([np.mean(states[t], axis=0) for t in words]))
     torch.testing.assert_close(found.vectors[:, 0], expected, atol=2e-3, rtol=0)
     assert found.counts.tolist() == [1] * len(words)
-
-
-@pytest.mark.parametrize("variant", ["one-pass", "source-and-target"])
-def test_stage_2_that_starts_as_the_identity_begins_with_the_outputs_of_stage_1(variant):
-    """Bit for bit, whatever the LayerNorms have learned; as published it does not."""
-    data, target = corpus(), torch.tensor([[2, 5, 4, 6]])
-    source = data[0]["source"].unsqueeze(0)
-    for identity in (True, False):
-        network = model(variant, layers=2, prototype_min_count=5, prototype_identity=identity)
-        for norm in (m for m in network.modules() if isinstance(m, torch.nn.LayerNorm)):
-            torch.nn.init.normal_(norm.weight, 1, 0.3)
-            torch.nn.init.normal_(norm.bias, 0, 0.3)
-        task = prototype_task(network, data, prototype_stage1_epochs=1)
-        outputs = []
-        for epoch in (1, 2):
-            prototype_hook.begin_epoch(task, epoch, network)
-            outputs.append(network.eval()(source, None, target)[0])
-        assert all(table.filled for table in network.tables().values())
-        assert torch.equal(*outputs) == identity
-
-
-def prototype_task(network, data, **options):
-    """What the hook sees of the task."""
-    cfg = SimpleNamespace(**vars(prototype_hook.PrototypeTaskConfig()) | options)
-    cfg.data, cfg.train_subset = "data-bin", "train"
-    return SimpleNamespace(
-        cfg=cfg,
-        training_options=OmegaConf.structured(FairseqConfig()),
-        updates=0,
-        dataset=lambda subset: data,
-        max_positions=lambda: network.max_positions(),
-    )
 
 
 def test_leaves_the_model_and_the_random_numbers_alone():
@@ -185,11 +150,6 @@ def test_states_that_are_no_numbers_are_reported_and_left_out(caplog):
     assert 5 not in found.types and 4 in found.types
     assert found.vectors.isfinite().all()
     assert "are not finite in half precision; left out" in caplog.text
-
-
-def test_no_word_often_enough_is_one_sentence():
-    with pytest.raises(ValueError, match="no word of the source side occurs 999 times"):
-        extract(model(), corpus(), ["source"], Settings(min_count=999))
 
 
 def test_pairs_too_long_for_the_model_are_left_out():
