@@ -28,8 +28,9 @@ def world(tmp_path_factory) -> Path:
     (root / "text").write_text("hello\n")
     (root / "binary").write_bytes(bytes(range(256)))
     _data(root)
-    flags = [*_words(root, TRAIN), "--no-epoch-checkpoints", "--save-dir", str(root / "sq")]
-    trained = call("fairseq-train", flags[1:])
+    flags = [_placed(root, word) for word in TRAIN.split()[1:]]
+    save = ["--no-epoch-checkpoints", "--save-dir", str(root / "sq")]
+    trained = call("fairseq-train", flags + save)
     assert trained.status == 0, trained.err
     (root / "sq" / "checkpoint_last.pt").rename(root / "sq.pt")
     _checkpoints(root)
@@ -37,10 +38,6 @@ def world(tmp_path_factory) -> Path:
     _logs(root / "logs")
     _runs(root / "runs")
     return root
-
-
-def _words(root: Path, line: str) -> list[str]:
-    return [_placed(root, word) for word in line.split()]
 
 
 def _placed(root: Path, word: str) -> str:
@@ -214,7 +211,7 @@ def _runs(folder: Path) -> None:
 
 
 def shown(case: Case) -> str:
-    return " ".join([case.command, *(word for word in case.words[-4:])])[:90]
+    return " ".join([case.command, *case.words[-4:]])[:90]
 
 
 @pytest.mark.parametrize("case", CASES, ids=shown)

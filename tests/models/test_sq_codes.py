@@ -6,10 +6,8 @@ import torch.nn.functional as F
 from random_batches import EOS, LENGTHS, PAD, batch, build_model
 from sq_models import build
 
-both_sides = pytest.mark.parametrize("left_pad_target", [False, True])
 
-
-@both_sides
+@pytest.mark.parametrize("left_pad_target", [False, True])
 def test_the_prior_predicts_the_code_of_the_target_token(left_pad_target):
     model = build().train()
     model.decoder.left_pad = left_pad_target
