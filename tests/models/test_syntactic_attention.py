@@ -185,13 +185,6 @@ def test_a_sentence_does_not_see_its_neighbours(variant, left_pad_source, left_p
         assert attention[:, ~words].eq(0).all()
 
 
-def test_the_previous_target_is_not_read():
-    model, inputs = build(), batch(LENGTHS)["net_input"]
-    other = inputs["prev_output_tokens"].where(inputs["prev_output_tokens"].eq(PAD), 7)
-    same = model(inputs["src_tokens"], None, other)[0]
-    assert torch.equal(model(**inputs)[0], same)
-
-
 @every_variant
 def test_incremental_decoding_equals_full_decoding(variant):
     """With beams that trade places, sentences that trade places, and some that leave."""
@@ -217,6 +210,7 @@ def test_a_step_does_only_its_own_work(monkeypatch):
 
 @every_variant
 def test_greedy_search_is_the_argmax_of_one_pass(variant):
+    """Which has ends for the previous words: these are not read."""
     model, sample = build(variant), batch(LENGTHS)
     source, ends = sample["net_input"]["src_tokens"], set()
     search = SequenceGenerator([model], TASK.target_dictionary, beam_size=1, max_len_b=9)

@@ -44,20 +44,6 @@ def test_statistics():
     assert Summary((3.0,), False).std is None
 
 
-def test_seeds_form_rows():
-    runs = [run("sal", 2, (70, 60)), run("plain", 1), run("sal", 1, (90, 50))]
-    found = report(runs)
-    assert [(row.label, [r.seed for r in row.runs]) for row in found.rows] == [
-        ("sal", [1, 2]),
-        ("plain", [1]),
-    ]
-    assert found.rows[0].summary(BEST) == Summary((90, 70), False)
-    assert found.rows[0].summary(LAST) == Summary((50, 60), False)
-    assert found.rows[0].summary(CTER) is None
-    assert found.differing == ("model.attention",)
-    assert found.scores == [BEST, LAST]
-
-
 def refused(*runs: Run, allowed: str = "") -> str:
     with pytest.raises(ValueError) as error:
         report(runs, frozenset(allowed.split()))

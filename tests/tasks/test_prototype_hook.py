@@ -104,7 +104,7 @@ def test_a_stage_1_that_outlasts_the_training_is_told(extractions, caplog):
 
 def test_a_model_with_prototypes_has_no_stage_1(extractions, caplog):
     model = Model()
-    begin_epoch(task(prototype_stage1_epochs=0), 1, model)
+    begin_epoch(task(prototype_stage1_epochs=0), 1, model)  # a stage of no epochs ends at once
     for epoch in (2, 3):
         begin_epoch(task(prototype_stage1_epochs=2), epoch, model)
     assert len(extractions) == caplog.text.count("has its prototypes already") == 1
@@ -117,11 +117,6 @@ def test_stage_1_without_an_end(extractions, caplog):
     begin_epoch(task(), 99, model)
     assert caplog.text.count("this stays a plain Transformer") == 1
     assert not model.table.filled and model.trained is False and not extractions
-
-
-def test_a_stage_of_no_epochs_ends_at_once(extractions):
-    begin_epoch(task(prototype_stage1_epochs=0), 1, Model())
-    assert len(extractions) == 1
 
 
 def test_other_models_are_left_alone():
