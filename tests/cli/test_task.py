@@ -32,6 +32,5 @@ def test_generate_loses_no_sentence_and_agrees_with_validation(tiny_data, tiny_m
     pairs = zip(generation.hypotheses, generation.targets, strict=True)
     correct = sum(hypothesis == target for hypothesis, target in pairs)
     percent = 100 * correct / 37
-    assert f"ExactMatch = {percent:.2f} ({correct} / 37)" in tiny_log.read_text()
     validated = figures((tiny_model / "train.log").read_text(), "exact_match")[-1]
     assert validated == pytest.approx(percent, abs=1e-3) and correct > 0
