@@ -12,13 +12,7 @@ from small_models import SIZES
 
 
 class Case(NamedTuple):
-    """A command that must refuse what it is given.
-
-    Args:
-        command: ``compgen-score``.
-        words: what follows it.
-        names: what the last line must hold.
-    """
+    """A command, what it is given and must refuse, and what the last line it prints must hold."""
 
     command: str
     words: tuple[str, ...]
