@@ -16,10 +16,5 @@ def test_help_lists_the_flags_of_what_the_command_names(plugin):
     names = "--arch proto_transformer --task compgen_translation"
     criterion = "--criterion structural_cross_entropy"
     out = call("fairseq-train", [*plugin, *names.split(), *criterion.split(), "--help"]).out
-    for flag in (
-        "--prototype-table",
-        "--eval-exact-match",
-        "--prototypes-per-token",
-        "--max-epoch",
-    ):
-        assert f" {flag} " in out or f" {flag}\n" in out
+    for flag in ("prototype-table", "eval-exact-match", "prototypes-per-token", "max-epoch"):
+        assert f" --{flag} " in out or f" --{flag}\n" in out
