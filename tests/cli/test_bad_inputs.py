@@ -4,6 +4,8 @@ import json
 import os
 import shutil
 import signal
+import subprocess
+import sys
 import zipfile
 from pathlib import Path
 
@@ -234,24 +236,16 @@ def test_a_command_ends_in_a_sentence(case, world, monkeypatch):
     assert not out.exists() and not (world / "executed").exists()
 
 
-def test_full_standard_output(world):
-    """As ``command ... > /dev/full``."""
-    log = str(world / "logs" / "whole")
-    said = "compgen-score: standard output: No space left on device\n"
-    assert in_subprocess("compgen-score", log, redirect="> /dev/full") == (1, said)
-
-
-def test_a_reader_that_goes_away_is_no_error(world):
-    """As ``command ... | head``: quiet, with the status of a command that SIGPIPE ended."""
-    log = str(world / "logs" / "whole")
-    ended = in_subprocess("compgen-score", log, redirect="| true; exit ${PIPESTATUS[0]}")
-    assert ended == (128 + signal.SIGPIPE, "")
-
-
-def in_subprocess(command: str, *words: str, redirect: str) -> tuple[int, str]:
-    import subprocess
-    import sys
-
-    line = " ".join([str(Path(sys.executable).with_name(command)), *words, redirect])
+@pytest.mark.parametrize(
+    ("redirect", "status", "said"),
+    [
+        ("> /dev/full", 1, "compgen-score: standard output: No space left on device\n"),
+        # as "| head": quiet, with the status of a command that SIGPIPE ended
+        ("| true; exit ${PIPESTATUS[0]}", 128 + signal.SIGPIPE, ""),
+    ],
+)
+def test_standard_output_that_is_full_or_that_nobody_reads(redirect, status, said, world):
+    program = Path(sys.executable).with_name("compgen-score")
+    line = f"{program} {world}/logs/whole {redirect}"
     done = subprocess.run(["bash", "-c", line], stderr=subprocess.PIPE, text=True, check=False)
-    return done.returncode, done.stderr
+    assert (done.returncode, done.stderr) == (status, said)
