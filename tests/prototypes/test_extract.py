@@ -2,7 +2,6 @@
 
 import dataclasses
 import multiprocessing
-import socket
 import tracemalloc
 import weakref
 from types import SimpleNamespace
@@ -108,8 +107,8 @@ def test_the_order_of_the_corpus_does_not_matter():
     torch.testing.assert_close(one.vectors, other.vectors, atol=1e-3, rtol=0)
 
 
-def worker(rank: int, port: int, settings: Settings, results) -> None:
-    dist.init_process_group("gloo", init_method=f"tcp://127.0.0.1:{port}", world_size=2, rank=rank)
+def worker(rank: int, meeting: str, settings: Settings, results) -> None:
+    dist.init_process_group("gloo", init_method=meeting, world_size=2, rank=rank)
     found = extract(model("source-and-target"), corpus(), ["source", "target"], settings)
     results.put((rank, {side: [x.numpy() for x in part] for side, part in found.items()}))
     dist.barrier()
@@ -117,17 +116,13 @@ def worker(rank: int, port: int, settings: Settings, results) -> None:
 
 
 @pytest.mark.parametrize("max_tokens", [60, 10**5])
-def test_two_workers_make_the_table_of_one(max_tokens):
+def test_two_workers_make_the_table_of_one(max_tokens, tmp_path):
     """Each with its share of the batches, or one with the only batch and the other with none."""
     settings = dataclasses.replace(SETTINGS, max_tokens=max_tokens)
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        port = free.getsockname()[1]
     processes = multiprocessing.get_context("fork")
     results = processes.Queue()
-    workers = [
-        processes.Process(target=worker, args=(r, port, settings, results)) for r in range(2)
-    ]
+    shared = (f"file://{tmp_path}/meeting", settings, results)
+    workers = [processes.Process(target=worker, args=(r, *shared)) for r in range(2)]
     for process in workers:
         process.start()
     tables = dict(results.get(timeout=60) for _ in workers)
