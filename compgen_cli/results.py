@@ -19,13 +19,15 @@ def main(argv: list[str] | None = None) -> int:
     """Write a result or the tables; return 1 if something cannot be read or written."""
     parser = Parser(prog="compgen-results", description=__doc__)
     commands = parser.add_subparsers(required=True, metavar="COMMAND")
-    one = commands.add_parser("write", help="the result of one finished and evaluated run")
+    text = "the result of one finished and evaluated run"
+    one = commands.add_parser("write", help=text, description=f"Write {text}.")
     one.add_argument("run", metavar="RUN", help="the folder of train.sh and evaluate.sh")
     one.add_argument("file", metavar="FILE", help="results/DATA/SETTING/METHOD.SEED.json")
     text = "settings that may have changed when the run was resumed, such as max_update"
     one.add_argument("--allow-differences", metavar="NAME,...", default="", help=text)
     one.set_defaults(do=_write)
-    all_of_them = commands.add_parser("tables", help="RESULTS.md, of a folder of results")
+    text = "RESULTS.md, of a folder of results"
+    all_of_them = commands.add_parser("tables", help=text, description=f"Make {text}.")
     all_of_them.add_argument("folder", metavar="FOLDER", help="holds DATA/SETTING/METHOD.SEED.json")
     all_of_them.add_argument("--out", metavar="FILE", help="write there instead of printing")
     text = "also put the headlines between this file's lines <!-- results --> and <!-- end -->"

@@ -78,7 +78,8 @@ train_translation() {
 # data have compounds, and exact match where their words are taken as they are, as in semantic
 # parsing. The target is that of the data unless --target-lang says otherwise.
 evaluate_translation() {
-    local name log
+    local name log record
+    record="$(<"$data/PREPARED.json")"
     for name in best last; do
         log="$save/test.$name.log"
         generate "$name" test --beam "${BEAM:-5}" --max-len-a 1.2 --max-len-b 10 --max-tokens 4096 \
@@ -88,7 +89,7 @@ evaluate_translation() {
             --json-out "$save/bleu.$name.json"
         compgen-score "$log" "${complete[@]}" --metric chrf "${plain[@]}" \
             --json-out "$save/chrf.$name.json"
-        if [[ $(<"$data/PREPARED.json") == *'"tokenized": true,'*'"bpe_merges": 0,'* ]]; then
+        if [[ $record == *'"tokenized": true'* && $record == *'"bpe_merges": 0'[!0-9]* ]]; then
             compgen-score "$log" "${complete[@]}" --json-out "$save/exact_match.$name.json"
         fi
         if [[ $pair == *"-$target" && -e $data/cter/test.compound ]]; then
