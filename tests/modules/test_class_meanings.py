@@ -11,25 +11,25 @@ OWNERS = torch.tensor([-1, 3, 3, -1])
 
 
 @pytest.fixture
-def meanings():
-    """One-dimensional: a source word of embedding ``x`` says ``x`` times a target embedding."""
-    module = ClassMeanings(1, len(KINDS), len(CLASSES))
+def meanings(request):
+    """A source word of embedding ``x`` says ``x`` times a target embedding; by default 1 wide."""
+    module = ClassMeanings(getattr(request, "param", 1), len(KINDS), len(CLASSES))
     for linear in (module.query, module.key, module.say):
-        linear.weight.data.fill_(1.0)
+        torch.nn.init.eye_(linear.weight)
     module.assign(KINDS, CLASSES, OWNERS)
     return module
 
 
-def decide(module, tokens, words, logits, keys=None):
-    """One step of one sentence, whose target embeddings are 10, 1, -1, 7."""
-    places = len(tokens)
+def decide(module, tokens, words, logits, keys=None, embeddings=(10.0, 1.0, -1.0, 7.0)):
+    """One step of one sentence; vectors have one number that is not 0, and scores are the keys."""
+    places, one = len(tokens), torch.eye(1, module.query.in_features)
     return module(
         torch.tensor([[logits]]),
-        torch.tensor([[10.0], [1.0], [-1.0], [7.0]]),
-        torch.ones(1, 1, 1),
-        torch.tensor(keys or [0.0] * places).view(1, places, 1),
+        torch.tensor(embeddings).view(4, 1) * one,
+        one.view(1, 1, -1) * one.numel() ** 0.5,
+        torch.tensor(keys or [0.0] * places).view(1, places, 1) * one,
         torch.zeros(1, 1, 1, places),
-        torch.tensor(words).view(1, places, 1),
+        torch.tensor(words).view(1, places, 1) * one,
         torch.tensor([tokens]),
     )[0, 0].tolist()
 
@@ -42,8 +42,12 @@ def test_the_class_alone_tells_its_words_apart(meanings):
     assert decide(meanings, [4, 5], [-3.0, 50.0], logits) == pytest.approx([4, 0, 6, 9])
     assert decide(meanings, [4, 5], [-3.0, 0.0], [4.0, 0.0, 6.0, 9.0])[1:3] == pytest.approx([0, 6])
     assert decide(meanings, [5, 5], [2.0, 50.0], logits) == pytest.approx([4, 3, 3, 9])
+    # the mean stays also where 3 says 2 and 6
+    said = decide(meanings, [3, 5], [2.0, 50.0], logits, embeddings=(10.0, 1.0, 3.0, 7.0))
+    assert said == pytest.approx([4, 1, 5, 9])
 
 
+@pytest.mark.parametrize("meanings", [1, 4], indirect=True)
 def test_attention_chooses_among_the_words_of_the_class(meanings):
     """Keys of log 3 and 0 give 3/4 and 1/4 of their share, whatever attention goes elsewhere."""
     keys = [float(torch.tensor(3.0).log()), 0.0, 6.0]

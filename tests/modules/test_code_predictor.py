@@ -103,3 +103,5 @@ def test_masks_hide_what_they_should():
         for i in range(5):
             for j in range(5):
                 assert hidden[row, 0, i, j] == (j > i or not KEEP[row, j])
+    for dtype in (torch.float16, torch.bfloat16, torch.float32):
+        assert (2 * padding_mask(KEEP, dtype)).isfinite().all()  # as where both masks hide

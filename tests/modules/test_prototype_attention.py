@@ -68,6 +68,17 @@ def test_a_table_is_drawn_and_filled_anew(table):
         assert table.vectors.shape == (3, k, DIM) and table.vectors.requires_grad
     table.fill(TYPES, torch.ones(3, K, DIM), torch.ones(3))
     assert torch.equal(table.vectors, torch.ones(3, K, DIM)) and not [*table.parameters()]
+    table.fill(TYPES[1:2], torch.ones(1, K, DIM), torch.ones(1))
+    assert table.slots.ge(0).nonzero().flatten().tolist() == [6]
+
+
+def test_it_starts_as_embeddings_and_attention_do():
+    torch.manual_seed(1)
+    table, made = PrototypeTable(99, 64), PrototypeAttention(64, 2)
+    table.draw(torch.arange(4, 90), K)
+    assert table.vectors.std().item() == pytest.approx(64**-0.5, rel=0.05)
+    for part in (made.query, made.key, made.value):  # Xavier's, with a gain of the root of 1/2
+        assert part.weight.std().item() == pytest.approx((2 * 64) ** -0.5, rel=0.05)
 
 
 def test_a_batch_without_any_such_token_passes_and_gives_no_nan(sublayer, table):
@@ -110,6 +121,15 @@ def test_dropout_on_the_prototypes_in_training_only():
     assert abs(dropped - 0.25) < 0.01
     torch.testing.assert_close(draws[draws != 0], torch.full((int((draws != 0).sum()),), 4 / 3))
     assert torch.equal(table.eval().select(TOKENS).vectors, torch.ones(3, K, DIM))
+
+
+@pytest.mark.parametrize("option", ["dropout", "attention_dropout"])
+def test_dropout_in_the_sublayer_in_training_only(option, table):
+    made = PrototypeAttention(DIM, HEADS, **{option: 0.5})
+    x, chosen = torch.randn(5, 2, DIM), table.select(TOKENS)
+    assert not torch.equal(made(x, chosen), made(x, chosen))
+    made.eval()
+    assert torch.equal(made(x, chosen), made(x, chosen))
 
 
 def test_the_identity_changes_nothing_and_learns(table):

@@ -57,6 +57,13 @@ def test_it_is_the_mean_of_the_halves_of_a_whole_self_attention(made, padding):
     torch.testing.assert_close(made(comp, cont, padding), expected, rtol=1e-4, atol=1e-5)
 
 
+def test_it_starts_as_fairseqs_attention():
+    """Xavier's weights, with a gain of the root of 1/2."""
+    torch.manual_seed(1)
+    for part in RepresentationEnhancement(64, 2, 32).qkv_proj.weight.chunk(3):
+        assert part.std().item() == pytest.approx((2 * 64) ** -0.5, rel=0.05)
+
+
 def test_dropout_is_for_training_alone():
     made = RepresentationEnhancement(8, 2, 4, dropout=0.5)
     comp, cont = states()

@@ -78,7 +78,10 @@ def test_streams_that_attend_for_themselves_do_not_meet():
     hidden = torch.zeros(BATCH, 1, 1, 7)
     hidden[1, ..., :2] = torch.finfo(torch.float32).min
     both, _ = made.self_attention(x, masks())
+    seen = []
+    made.observer = seen.append
     crossed, weights = made.cross_attention(x, memory, hidden, need_weights=True)
+    assert torch.equal(seen[0], weights)
     for i in range(2):
         alone, _ = made.self_attention(x[i : i + 1], masks())
         torch.testing.assert_close(both[i], alone[0])

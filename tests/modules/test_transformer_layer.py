@@ -39,16 +39,19 @@ def test_highway_equals_the_formula():
     torch.testing.assert_close(ffn(r), normed(f))
 
 
-def test_dropout_on_the_gates_hidden_layer():
-    ffn, x = FeedForward(DIM, FFN, GATE, dropout=0.5), torch.randn(2, 3, DIM)
-    seen = []
-    ffn.gate.register_forward_pre_hook(lambda _, args: seen.append(args[0]))
-    for _ in range(2):
-        ffn(x)
-    assert not torch.equal(*seen)
-    hidden = F.relu(ffn.inner(x))[..., FFN:]
-    kept = seen[0] != 0
-    torch.testing.assert_close(seen[0][kept], 2 * hidden[kept])
+@pytest.mark.parametrize(
+    "option, part", [("dropout", "gate"), ("activation_dropout", "outer"), ("dropout", "norm")]
+)
+def test_dropout_on_hidden_layers_and_the_ffns_output(option, part):
+    """The latter is all that the norm reads while the gate is shut."""
+    ffn, x, seen = FeedForward(DIM, FFN, GATE, **{option: 0.5}), torch.randn(2, 3, DIM), []
+    ffn.gate.bias.data.fill_(-1000.0)
+    getattr(ffn, part).register_forward_pre_hook(lambda _, args: seen.append(args[0]))
+    for training in (True, True, False):
+        ffn.train(training)(x)
+    one, other, whole = seen
+    assert not torch.equal(one, other)
+    torch.testing.assert_close(one[one != 0], 2 * whole[one != 0])
 
 
 def layer(**options) -> StreamLayer:
@@ -93,6 +96,13 @@ def test_the_word_stream_alone_is_the_same(cross, shared_weights):
     words, again = made.attend(x, None, memory, need_weights=True, words_only=True)
     torch.testing.assert_close(words, both[1:])
     torch.testing.assert_close(again, weights)
+
+
+def test_every_dropout_reaches_its_part():
+    made = layer(dropout=0.1, attention_dropout=0.2, activation_dropout=0.3, cross="own")
+    assert made.dropout == made.self_attn.relative.dropout == made.ffn.dropout == 0.1
+    assert made.self_attn.dropout == made.cross_attn.dropout == 0.2
+    assert made.ffn.activation_dropout == 0.3
 
 
 def test_dropout_on_what_sublayers_add_and_only_in_training():

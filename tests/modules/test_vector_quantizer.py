@@ -64,12 +64,12 @@ def test_the_gradient_goes_to_the_embeddings_or_to_the_codes(straight_through):
 def test_moving_average_by_hand():
     made = quantizer(ema_decay=0.75)
     x = torch.tensor(
-        [[[3.0, 4.0], [0.0, 2.0], [90.0, 90.0]], [[-5.0, 0.0], [70.0, 70.0], [-7.0, 0.0]]]
+        [[[3.0, 4.0], [0.0, 2.0], [90.0, 90.0]], [[-5.0, 0.0], [70.0, 70.0], [80.0, 80.0]]]
     )
     codes = torch.tensor([[0, 0, 0], [1, 2, 1]])
-    keep = torch.tensor([[True, True, False], [True, False, True]])
+    keep = torch.tensor([[True, True, False], [True, False, False]])
     made.update_ema(x, codes, keep)
-    # directions (0.6, 0.8) + (0, 1) and twice (-1, 0); code 2, without tokens: its own, (0, 1)
+    # directions (0.6, 0.8) + (0, 1) and (-1, 0) alone; code 2, without tokens: its own, (0, 1)
     unit = torch.tensor([0.6, 1.8]) / (0.6**2 + 1.8**2) ** 0.5
     expected = torch.stack([unit / 4, torch.tensor([2.0, 0.0]), torch.tensor([0.0, 3.25])])
     torch.testing.assert_close(made.codebook().detach(), expected)
