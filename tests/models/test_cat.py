@@ -26,6 +26,26 @@ def test_the_second_segment_begins_after_the_first_separator(model):
     assert torch.allclose(before[1, :3], after[1, :3])
 
 
+def test_but_for_what_composes_the_encoder_is_berts():
+    model = make_model(TASK, encoder_embed_dim=64, pooler_dropout=0.4)
+    encoder, layer = model.encoder, model.encoder.layers[0]
+    heads = [model.lm_head.dense, model.next_sentence_head.dense]
+    embeddings = [encoder.embed_tokens, encoder.embed_positions, encoder.embed_segments]
+    for part in (*heads, *embeddings, layer.self_attn.q_proj, layer.fc1, layer.fc2):
+        assert part.weight.std().item() == pytest.approx(0.02, rel=0.3)
+    assert all(head.bias.eq(0).all() for head in heads)
+    x = torch.linspace(-2, 2, 5)
+    torch.testing.assert_close(layer.activation_fn(x), torch.nn.functional.gelu(x))
+    assert encoder.embed_scale == 1 and encoder.layernorm_embedding.weight.eq(1).all()
+    assert model.next_sentence_head.dropout.p == 0.4
+
+
+def test_the_detached_query_reaches_the_layers():
+    for detached in (True, False):
+        layers = make_model(TASK, detach_query=detached).encoder.layers
+        assert all(layer.composition.detach_query == detached for layer in layers)
+
+
 @pytest.mark.parametrize("composition", ["codebook", "none"])
 def test_outputs_do_not_depend_on_the_batch(composition):
     model = make_model(TASK, composition=composition).eval()

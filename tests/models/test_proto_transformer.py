@@ -94,7 +94,7 @@ def test_stage_2_uses_prototypes_and_trains_everything(variant):
 
 
 def test_random_prototypes_are_trained_vectors_of_frequent_words():
-    model = build(prototypes="random", prototypes_per_token=K)
+    model = build(prototypes="random", prototypes_per_token=K, prototype_min_count=20)
     table = model.encoder.prototypes
     having = table.slots.ge(0).nonzero().flatten().tolist()
     assert having == [THE, DOG, RAN, FAR], "punctuation, rare and special types have none"
@@ -177,10 +177,12 @@ def test_with_prototypes_the_layers_are_still_fairseqs(variant):
 
 
 def test_prototypes_stand_behind_self_attention_with_the_models_dropout():
-    model, order = fill(build(prototypes="source-and-target", dropout=0.4)), []
+    model = fill(build(prototypes="source-and-target", dropout=0.4, attention_dropout=0.3))
+    order: list[str] = []
     parts = ("self_attn", "self_attn_layer_norm", "prototype_attn", "encoder_attn", "fc1")
     for stack in (model.encoder, model.decoder):
         assert stack.prototypes.dropout.p == stack.layers[1].prototype_attn.dropout.p == 0.4
+        assert stack.layers[1].prototype_attn.attention_dropout.p == 0.3
         for name in parts:
             if part := getattr(stack.layers[0], name, None):
                 part.register_forward_pre_hook(lambda *_, name=name: order.append(name))

@@ -108,6 +108,12 @@ def test_options_reach_the_modules():
     for left_pad in (True, False):
         task = SimpleNamespace(**vars(TASK), cfg=SimpleNamespace(left_pad_target=left_pad))
         assert build(task=task).decoder.left_pad == left_pad
+    model = build(dropout=0.1, attention_dropout=0.2, activation_dropout=0.3)
+    for stack in (model.encoder.stack, model.decoder.stack):
+        for layer in stack.layers:
+            found = layer.dropout, layer.self_attn.dropout, layer.ffn.activation_dropout
+            assert found == (0.1, 0.2, 0.3)
+        assert {layer.dropout for layer in stack.predictor.layers} == {0.1}
 
 
 def test_a_model_of_fairseqs_choices_is_pickled_whole():
