@@ -31,6 +31,13 @@ def test_bigrams_of_two_sentences():
     assert np.array_equal(counts.toarray(), expected)
 
 
+def test_bigrams_of_more_tokens_than_are_counted_at_once():
+    long = np.ones(10_000_001, dtype=np.int16)
+    long[-1] = EOS
+    counts = bigram_counts([long, np.array([2, EOS])], 3, EOS)
+    assert counts.toarray().tolist() == [[0, 1, 1], [1, 9_999_999, 0], [1, 0, 0]]
+
+
 @pytest.mark.parametrize("seed", range(5))
 def test_the_cheapest_pair_is_the_best_of_all_pairs(seed):
     table = np.random.default_rng(seed).integers(0, 5, (9, 9)).astype(float)

@@ -90,6 +90,14 @@ def test_target_words_are_joined_by_what_exchanges_them():
         classes("walk = W", "turn = T", "walk twice = W W", "turn twice = T", target=True) == set()
     )
     assert classes("walk = W", "stroll = W", target=True) == set()
+    assert classes("walk = W", "walk = A", "run = R", "run = B", target=True) == set()  # or A B
+
+
+def test_what_two_classes_exchange_is_neithers():
+    """After 0 that is 1 and 2, after 3 it is 4 and 5."""
+    pairs = [([0, 1], [0, 2]), ([0, 2], [0, 3]), ([3, 4], [1, 2]), ([3, 5], [1, 3])]
+    assert substitution_classes(pairs[:2], 6, 4)[2] == [-1, -1, 1, 1]
+    assert substitution_classes(pairs, 6, 4) == ([0, 1, 1, 3, 4, 4], [0, 1, 2, 2], [-1] * 4)
 
 
 def test_neither_order_nor_repetition_changes_anything():

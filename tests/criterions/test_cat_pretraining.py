@@ -88,6 +88,8 @@ def test_every_term_is_what_the_equations_say(model):
     expected["reconstruction"] = sum(squares)
 
     assert terms == pytest.approx(expected, rel=1e-4)
+    _, again = run(model, reconstruction_beta=0.5)
+    assert again["reconstruction"] == pytest.approx(1.5 * expected["reconstruction"], rel=1e-4)
     weights = {"mlm_cont": 2, "nsp_cont": 2, "sparsity": 0.1}
     weights |= {name: 0 for name in expected if name.startswith(("zeros", "unused"))}
     unlogged = {name for name in ALL if name.startswith("nsp_accuracy")}

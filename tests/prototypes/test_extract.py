@@ -2,6 +2,8 @@
 
 import dataclasses
 import multiprocessing
+import re
+import sys
 import tracemalloc
 import weakref
 from types import SimpleNamespace
@@ -14,7 +16,7 @@ import torch
 import torch.distributed as dist
 from fairseq.data import Dictionary, LanguagePairDataset, ListDataset
 
-from compgen_fairseq.prototypes.extract import Settings, collect_word, extract
+from compgen_fairseq.prototypes.extract import Settings, collect_word, eligible, extract
 from compgen_fairseq.prototypes.kmeans import gpu_resources, prototypes_of
 
 SETTINGS = Settings(k=2, min_count=5, size=30, max_tokens=60)
@@ -167,6 +169,23 @@ def test_memory_is_that_of_the_chosen_states():
     tracemalloc.stop()
     assert len(found.types) > 300
     assert peak < 10 * 2**20, f"{peak:,} bytes beside the states"
+
+
+@pytest.mark.parametrize("sides", [["source"], ["source", "target"]])
+def test_sides_share_the_memory(sides, caplog):
+    """That of 1000 states, of nearly 1400 a side."""
+    caplog.set_level("INFO", "compgen_fairseq")
+    settings = Settings(k=1, min_count=5, memory=1000 * DIM * 2 / 2**30)
+    extract(model("source-and-target"), corpus(pairs=300), sides, settings)
+    taken = [int(number) for number in re.findall(r"(\d+) in all", caplog.text)]
+    assert len(taken) == len(sides) and max(taken) <= 1000 / len(sides) < 1.1 * min(taken)
+
+
+def test_which_types_have_prototypes_and_of_how_many_states():
+    often = eligible(dictionary(4), np.array([9, 9, 9, 9, 4, 5, 6, 9]), min_count=5)
+    assert often.tolist() == [0, 0, 0, 0, 0, 5, 6, 0]  # special types, a rare one and "." have none
+    sizes = {None: 3 * 256, 9: 9, 0: sys.maxsize}
+    assert {size: Settings(k=3, size=size).per_type for size in sizes} == sizes
 
 
 def test_the_states_of_one_word_can_be_looked_at():

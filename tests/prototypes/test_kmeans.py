@@ -21,7 +21,8 @@ def squares(states: np.ndarray, centres: np.ndarray) -> float:
 
 
 def test_finds_clusters():
-    states = clusters(300, 3)
+    """Of all states: by default faiss clusters 256 per centre."""
+    states = clusters(3000, 3)
     means = np.stack([states[i::3].mean(0, dtype=np.float64) for i in range(3)])
     found = prototypes_of(states, 3)
     assert found.dtype == np.float32
