@@ -1,5 +1,6 @@
 """Rows against a baseline: the tests on hand-made logs, and what is said where there is no test."""
 
+import dataclasses
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -63,11 +64,15 @@ def test_seeds_are_pooled_by_sentence(make):
     assert one.marks == ""
 
 
-def test_seeds_against_seeds():
+def test_seeds_against_seeds(make):
     # of the 70 ways to divide eight runs in two rows of four, two are as far apart
     assert over_seeds([1.0, 2.0, 3.0, 4.0], [5.0, 6.0, 7.0, 8.0]) == pytest.approx(2 / 70)
     assert over_seeds([1.0, 2.0], [3.0, 4.0]) == pytest.approx(2 / 6)
     assert over_seeds([3.0, 3.0], [3.0, 3.0]) == 1
+    # means of thirds, some as far apart but for rounding
+    assert over_seeds([90.8, 90.8, 90.2], [90.1, 90.9, 90.3, 90.0]) == pytest.approx(18 / 35)
+    seeds = [make("sal", 1, 15), make("sal", 2, 9)]
+    assert compare(reported([make("plain", 1, 5)], seeds)).found[0].p_seeds is None
 
 
 def test_marks():
@@ -164,6 +169,12 @@ def test_bleu_compares_the_median_runs(make, tmp_path):
     medians = texts["plain", 3], texts["sal", 2]
     assert one.p_sentences == compare_bleu(*medians, TARGETS, options).p_value
     assert one.interval is None and one.untested == "" and one.p_seeds == pytest.approx(2 / 10)
+    # by a reference in which nothing else is found, so that the score is the same
+    references = [*TARGETS[:-1], TARGETS[-1].replace("of", "for")]
+    write_lines(tmp_path / "other" / "raw" / "test.zh", references)
+    moved = dataclasses.replace(other[1], data=tmp_path / "other")
+    (one,) = compare(reported(first, [moved])).found
+    assert one.p_sentences is None and one.untested == "plain and sal have other references"
 
 
 def test_cter_is_tested_by_groups_of_five(make, tmp_path):

@@ -71,6 +71,7 @@ def test_errors_beyond_the_published_rules(compound, hypothesis, fault):
         ("the quiet dog on the floor", "安静的地板上的狗。"),
         ("met the dog on the floor", "他在地板上遇到了狗。"),
         ("met the dog on the floor", "他遇到了狗在地上。"),
+        ("met the dog on the floor", "他在地板上。他遇到了狗。"),
         ("behind every large dog", "他在每只大狗的后面。"),
         ("except the dog he liked", "除了他喜欢的那只狗。"),
         ("liked the dog he liked", "她喜欢他喜欢的狗。"),

@@ -53,6 +53,8 @@ def test_the_interval_is_that_of_the_difference():
         (found.b - found.a - half, found.b - found.a + half), abs=0.15
     )
     assert half < 1  # far narrower than for unpaired systems, 2.2
+    low, high = compare_paired([0] * 20, [1] + [0] * 19).interval
+    assert low == 0 < high  # of the resampled means, none of which is below 0
 
 
 def test_swapped_systems_mirror_the_result():
@@ -74,6 +76,14 @@ def test_equal_systems_do_not_differ():
 
 def test_a_relative_change_from_little():
     assert relative_change([0.2] + 9 * [0.0], [0.1] + 9 * [0.0]) == (-50, (-50, -50))
+
+
+def test_a_relative_change_is_of_the_mean():
+    assert relative_change([0.2, 1.0], [0.2, 0.0])[0] == pytest.approx(100 * (0.2 / 1.2 - 1))
+    b = (np.random.default_rng(1).random(2000) < 0.5).astype(float)
+    change, interval = relative_change(np.ones(2000), b)
+    half = 100 * 1.96 * b.std() / 2000**0.5
+    assert interval == pytest.approx((change - half, change + half), abs=0.2)
 
 
 def test_a_seed_gives_the_same_interval_again():
@@ -179,6 +189,8 @@ def test_means_over_seeds_are_permuted_as_whole_numbers_would_be():
     signs = itertools.product((1, -1), repeat=7)
     sums = [abs(np.dot(some, (2, 1, 1, 2, 2, 1, 1))) for some in signs]
     assert thirds == pytest.approx(sum(one >= 6 for one in sums) / 2**7)
+    a, b = (2, 0, 2, 1, 3, 1), (2, 1, 2, 3, 1, 0)
+    assert compare_paired([x / 3 for x in a], [x / 3 for x in b]).p_value == 1
 
 
 def test_the_seed_of_the_environment_stays(systems, monkeypatch):
