@@ -100,8 +100,9 @@ def test_word_classes_of_a_file(plain, tiny_data, tmp_path, draw):
     """All words are of one class: sentences of the same length are pairs."""
     classes = tmp_path / "classes"
     classes.write_text("".join(f"{w}\tword\n" for w in "wif dax lug zup blick kiki".split()))
-    folder = draw(plain, "--pairs", 5, "--classes", classes)
-    for pair in pairs_of(folder):
+    pairs = pairs_of(draw(plain, "--pairs", 5, "--classes", classes))
+    assert len(pairs) == 5
+    for pair in pairs:
         assert len(pair["source_a"].split()) == len(pair["source_b"].split())
         assert pair["targets"] == "1" and "fep" not in pair["source_a"] + pair["source_b"]
 
