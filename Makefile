@@ -6,7 +6,7 @@
 # make gpu-check   checks an installation: with a GPU its tests, speed and a training (20 minutes);
 #                  without one what can be checked. OUT=runs/gpu-check is where figures go
 #
-# PYTHON=python3.13 chooses the Python (3.11 or newer), VENV=FOLDER where the environment goes.
+# PYTHON=python3.13 chooses the Python (3.11 to 3.13), VENV=FOLDER where the environment goes.
 # TORCH is what pip installs as PyTorch. PyPI's needs CUDA's libraries, 5 GB in all; of PyTorch's
 # own index for CPUs it is 0.2 GB:
 #   make setup TORCH='torch==2.13.0 torchaudio --extra-index-url https://download.pytorch.org/whl/cpu'
@@ -34,7 +34,7 @@ setup-dev: $(VENV)/.installed-dev
 # fairseq's build imports torch and numpy. With them installed first, and without build isolation,
 # pip builds against them; otherwise it would download a second PyTorch, with CUDA, for the build.
 $(VENV)/.installed: setup.py constraints.txt
-	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "setup: Python 3.11 or newer is needed, $(PYTHON) is " + sys.version.split()[0])'
+	@$(PYTHON) -c 'import sys; sys.exit(not (3, 11) <= sys.version_info < (3, 14) and "setup: fairseq needs Python 3.11 to 3.13, $(PYTHON) is " + sys.version.split()[0] + ": name another, such as PYTHON=python3.13, or use the Dockerfile")'
 	command -v $${CXX:-c++} >/dev/null || { echo "setup: there is no C++ compiler, $${CXX:-c++}, to build fairseq with" >&2; exit 1; }
 	$(PYTHON) -c 'import os, sys, sysconfig; header = sysconfig.get_path("include") + "/Python.h"; sys.exit(not os.path.exists(header) and f"setup: fairseq is built with the headers of Python, and there is no {header}; on Debian: apt install python3-dev")'
 	echo "setup 1/4: a virtual environment in $(VENV)"

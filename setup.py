@@ -23,7 +23,7 @@ setup(
     long_description=(Path(__file__).parent / "README.md").read_text(encoding="utf-8"),
     long_description_content_type="text/markdown",
     license="MIT",
-    python_requires=">=3.11",
+    python_requires=">=3.11,<3.14",  # with 3.14 fairseq-fixed cannot be imported
     packages=find_packages(include=["compgen*"]),
     package_data={"": ["py.typed"], "compgen.reporting": ["page/*"]},
     data_files=recipes(),
