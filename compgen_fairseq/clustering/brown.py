@@ -18,6 +18,8 @@ from compgen_fairseq.progress import progress
 #: asked for, where that is more). A vocabulary no larger than this is clustered exactly.
 WINDOW = 48
 
+CHUNK = 10_000_000  # tokens counted at once
+
 Counts = NDArray[np.float64]
 
 
@@ -46,7 +48,7 @@ def bigram_counts(
     for sentence in sentences:
         chunk.append(np.asarray(sentence))
         size += len(sentence)
-        if size > 10_000_000:
+        if size > CHUNK:
             counts = add()
             chunk, size = [np.array([eos])], 0
     return add()
