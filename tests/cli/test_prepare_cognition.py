@@ -9,6 +9,9 @@ from pathlib import Path
 import pytest
 from prepare_scripts import publish, read_back, runner
 
+from compgen.data import bitext, cognition
+from compgen.data.preparation import Preparation
+
 run = runner("cognition")
 WORDS = {"dog": "狗", "car": "汽车", "liked": "喜欢", "saw": "看见", "big": "大", "all": "大家"}
 SIZES = {"train": 60, "valid": 12, "test": 8}  # in the publisher's layout
@@ -56,7 +59,7 @@ def prepared(arguments: list[object], tmp_path_factory: pytest.TempPathFactory) 
     return dest
 
 
-def test_text(prepared: Path, clone: Path) -> None:
+def test_text(prepared: Path, clone: Path, tmp_path: Path) -> None:
     publisher = {"train": "train", "test1": "test", "test": "cg-test/cg-test"}
     for subset, name in publisher.items():
         assert read(prepared / "raw" / f"{subset}.en") == read(clone / "data" / f"{name}.en")
@@ -67,7 +70,9 @@ def test_text(prepared: Path, clone: Path) -> None:
         ]
     # the training words are few enough to be whole again after the merges, and so is CG-test
     assert set(" ".join(read(prepared / "raw" / "test.zh")).split()) == set(WORDS.values())
-    assert read(prepared / "bpe.codes")[0].startswith("#version")
+    codes = tmp_path / "codes"
+    bitext.learn_codes([clone / "data" / "train.zh"], cognition.MERGES, codes)
+    assert read(prepared / "bpe.codes") == read(codes)
 
 
 def test_compounds_follow_their_sentences(prepared: Path, clone: Path) -> None:
@@ -84,6 +89,33 @@ def test_compounds_follow_their_sentences(prepared: Path, clone: Path) -> None:
     start = rows("test").index(rows("valid")[0])
     assert start % 5 == 0
     assert rows("valid") == rows("test")[start : start + 5]
+
+
+def test_the_low_resource_setting_has_no_part_of_the_training_set(
+    clone: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Here the last 3 of the 8 pairs of the random test are for validation."""
+    monkeypatch.setattr(cognition, "LOW_RESOURCE_PAIRS", 3)
+    files = {name: clone / name for name in cognition.OFFICIAL}
+
+    def raw(**settings: object) -> dict[str, list[str]]:
+        settings = {"low_resource": True, "tokens": "word"} | settings
+        with Preparation("prepare/test.sh", tmp_path / "dest", settings) as work:
+            cognition._write(work, files, cognition.OFFICIAL)
+            assert not (work.data / "bpe.codes").exists()
+            return {path.name: read(path) for path in work.raw.iterdir()}
+
+    text, groups = raw(valid="valid", seed=None), raw(valid="cg20", seed=3)
+    assert len(text) == len(groups) == 6
+    for side in ("en", "zh"):
+        valid, rest = (read(clone / "data" / f"{name}.{side}") for name in ("valid", "test"))
+        assert text[f"train.{side}"] == groups[f"train.{side}"] == valid + rest[:5]
+        assert text[f"valid.{side}"] == rest[5:]
+        chosen = cognition.choose_groups(45, seed=3)
+        assert groups[f"valid.{side}"] == [groups[f"test.{side}"][i] for i in chosen]
+    # CG-test is cut into the words of these training pairs
+    assert set(" ".join(text["test.zh"]).split()) == set(WORDS.values())
+    assert chosen != cognition.choose_groups(45)
 
 
 def test_fairseq_reads_it_back(prepared: Path) -> None:

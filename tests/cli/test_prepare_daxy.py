@@ -7,6 +7,9 @@ from pathlib import Path
 import pytest
 from prepare_scripts import publish, read_back, runner
 
+from compgen.data.daxy import hold_out_sources
+from compgen.data.scan import read_official
+
 run = runner("daxy")
 
 
@@ -25,11 +28,12 @@ def files(tmp_path: Path) -> Path:
 
 def test_folder_is_complete_and_read_by_fairseq(files: Path, tmp_path: Path) -> None:
     dest = tmp_path / "daxy"
-    result = run(dest, "--from", files, "--checksums", files / "sums", "--valid-size", 3)
+    flags = ["--checksums", files / "sums", "--valid-size", 3, "--seed", 2]
+    result = run(dest, "--from", files, *flags)
     assert result.stdout == f"{dest}: 8 train, 3 valid, 1 test, 2 test1 pairs\n"
     assert sorted(path.name for path in tmp_path.iterdir()) == ["daxy", "files"]
     record = json.loads((dest / "PREPARED.json").read_text())
-    assert record["command"].startswith("prepare/daxy.sh DEST --valid-size 3 --seed 1")
+    assert record["command"].startswith("prepare/daxy.sh DEST --valid-size 3 --seed 2")
     text = read_back(dest, "en", "fr")
     pairs = {
         subset: sorted(
@@ -41,6 +45,8 @@ def test_folder_is_complete_and_read_by_fairseq(files: Path, tmp_path: Path) -> 
     assert sorted(pairs["train"] + pairs["valid"]) == sorted(
         (files / "train.daxy").read_text().splitlines()
     )
+    held_out, _ = hold_out_sources(read_official(files / "train.daxy"), 3, seed=2)
+    assert text["valid.en"] == [pair.command for pair in held_out]
     assert pairs["test"] == (files / "test.daxy").read_text().splitlines()
     assert pairs["test1"] == (files / "test").read_text().splitlines()
 

@@ -9,6 +9,7 @@ import pytest
 import sentence_files
 from prepare_scripts import contents, runner
 
+from compgen.data.preparation import hold_out
 from compgen_cli import prepare
 
 SIZES: dict[str, dict[str, int]] = {
@@ -91,10 +92,12 @@ def read(folder: Path, name: str) -> list[str]:
 
 def test_what_stands_where(data: Path, tmp_path: Path) -> None:
     common = ("--pretrained", data / "pretrained", "--from")
-    main("paws", tmp_path / "qqp", *common, data / "paws", "--corpus", "qqp", "--valid-size", 4)
+    seed = ("--seed", 2)
+    qqp = ("--corpus", "qqp", "--valid-size", 4, *seed)
+    main("paws", tmp_path / "qqp", *common, data / "paws", *qqp)
     train, valid = (read(tmp_path / "qqp", f"{part}.input0") for part in ("train", "valid"))
     assert (len(train), len(valid)) == (26, 4)
-    assert sorted(train + valid) == sorted(sentence_files.sentences(30, 30))
+    assert (valid, train) == hold_out(sentence_files.sentences(30, 30), 4, seed=2)
     assert read(tmp_path / "qqp", "test1.input0") == sentence_files.sentences(10, 10)
 
     main("bird", tmp_path / "bird", *common, data / "bird")
@@ -110,7 +113,10 @@ def test_what_stands_where(data: Path, tmp_path: Path) -> None:
     record = json.loads((tmp_path / "sts" / "PREPARED.json").read_text())
     assert record["command"].endswith(" --genres images --ood MSRvid")
 
-    main("sst2", tmp_path / "sst2", *common, data / "sst2", "--valid-size", 10)
+    main("sst2", tmp_path / "sst2", *common, data / "sst2", "--valid-size", 10, *seed)
+    valid, _ = hold_out(sentence_files.sentences(60, 60), 10, seed=2)
+    held_out = read(tmp_path / "sst2", "valid.input0")
+    assert [line.rpartition(" ")[0] for line in held_out] == valid
     text = read(tmp_path / "sst2", "test.input0")
     labels = read(tmp_path / "sst2", "test.label")
     assert [line.endswith("good") for line in text] == [label == "1" for label in labels]

@@ -10,7 +10,7 @@ from serving import serving
 
 from compgen.data import cognition, cogs
 from compgen.data.checksums import sha256
-from compgen.data.publisher import collect
+from compgen.data.publisher import collect, expected
 from compgen.text import write_lines
 
 
@@ -41,6 +41,18 @@ def test_order_of_places(
     assert collect("set", files, url, downloads, folder) == {"data/a": folder / "data" / "a"}
     with pytest.raises(ValueError, match=r"COMPGEN_DATA=.*none is not a folder"):
         collect("set", files, url, downloads, None)
+
+
+def test_a_list_of_checksums_counts_for_the_files_that_it_names(tmp_path: Path) -> None:
+    listed, settings = tmp_path / "sums", {"valid": "dev"}
+    listed.write_text(f"{64 * 'a'}  ./data/train.en\n")
+    official = {"data/train.en": None, "data/valid.en": 64 * "0"}
+    found = expected(official, listed, settings)
+    assert found == official | {"data/train.en": 64 * "a"}
+    assert settings == {"valid": "dev", "checksums": sha256(listed)}
+    assert expected(official, None, settings) == official
+    with pytest.raises(ValueError, match="sums lists none of data/test"):
+        expected({"data/test": None}, listed, settings)
 
 
 def test_official_files(public: Callable[[str], Path], tmp_path: Path) -> None:
