@@ -94,8 +94,8 @@ def test_compounds_follow_their_sentences(prepared: Path, clone: Path) -> None:
 def test_the_low_resource_setting_has_no_part_of_the_training_set(
     clone: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Here the last 3 of the 8 pairs of the random test are for validation."""
-    monkeypatch.setattr(cognition, "LOW_RESOURCE_PAIRS", 3)
+    """Here the last one of the 8 pairs of the random test is for validation."""
+    monkeypatch.setattr(cognition, "LOW_RESOURCE_PAIRS", 1)
     files = {name: clone / name for name in cognition.OFFICIAL}
 
     def raw(**settings: object) -> dict[str, list[str]]:
@@ -109,8 +109,8 @@ def test_the_low_resource_setting_has_no_part_of_the_training_set(
     assert len(text) == len(groups) == 6
     for side in ("en", "zh"):
         valid, rest = (read(clone / "data" / f"{name}.{side}") for name in ("valid", "test"))
-        assert text[f"train.{side}"] == groups[f"train.{side}"] == valid + rest[:5]
-        assert text[f"valid.{side}"] == rest[5:]
+        assert text[f"train.{side}"] == groups[f"train.{side}"] == valid + rest[:7]
+        assert text[f"valid.{side}"] == rest[7:]
         chosen = cognition.choose_groups(45, seed=3)
         assert groups[f"valid.{side}"] == [groups[f"test.{side}"][i] for i in chosen]
     # CG-test is cut into the words of these training pairs

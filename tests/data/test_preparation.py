@@ -59,8 +59,9 @@ def test_done_refuses_another_copy_of_what_was_read(done: Path, tmp_path: Path) 
 
 
 def test_done_refuses_other_settings(done: Path) -> None:
-    with pytest.raises(ValueError, match=r"with other settings, .*dev"):
-        make(done, {**SETTINGS, "seed": 2}).done()
+    for settings in ({**SETTINGS, "seed": 2}, {"valid": "dev"}):
+        with pytest.raises(ValueError, match=r"with other settings, .*dev"):
+            make(done, settings).done()
 
 
 def test_done_refuses_another_edition_of_the_script(done: Path) -> None:
@@ -154,8 +155,9 @@ def test_step_is_used_again_only_if_it_is_the_same_and_whole(tmp_path: Path) -> 
         (path / "a").write_text("text")
         made.append(path)
 
-    def times(key: object = None) -> int:
-        with make(tmp_path / "dest") as work:
+    def times(key: object = None, edition: int = 1) -> int:
+        dest = tmp_path / "dest"
+        with Preparation("prepare/some.sh", dest, SETTINGS, edition=edition) as work:
             assert (work.step("codes", write, key) / "a").read_text() == "text"
         return len(made)
 
@@ -172,6 +174,7 @@ def test_step_is_used_again_only_if_it_is_the_same_and_whole(tmp_path: Path) -> 
     (folder / "codes" / "a").unlink()
     assert times(key={"merges": 2}) == 6
     assert times(key={"merges": 2}) == 6
+    assert times(key={"merges": 2}, edition=2) == 7
 
 
 def test_killed_run(tmp_path: Path) -> None:

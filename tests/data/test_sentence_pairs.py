@@ -53,11 +53,11 @@ def parts(item: dict) -> tuple[list[int], list[int]]:
 
 
 def test_segments_are_whole_sentences_of_one_document() -> None:
-    text = sentences([(4, 3, 3), (12,), (), (5,)])
+    text = sentences([(4, 4, 3), (12,), (), (5,)])
     segments = Segments(text, [len(s) for s in text], 8)
-    words = WordSememes(Annotations([], {}), make_dictionary(27))
+    words = WordSememes(Annotations([], {}), make_dictionary(28))
     found = [segments.read(i, words)[0].tolist() for i in range(len(segments))]
-    expected = [(4, 11), (11, 14), (14, 20), (20, 26), (26, 31)]
+    expected = [(4, 12), (12, 15), (15, 21), (21, 27), (27, 32)]
     assert found == [list(range(*span)) for span in expected]
     assert segments.begin.tolist() == [0, 2, 4, 5]
     assert segments.document.tolist() == [0, 0, 1, 1, 2]
@@ -188,6 +188,18 @@ def test_word_ids() -> None:
     longest = batch["net_input"]["src_lengths"].argmax()
     assert batch["net_input"]["words"][longest].tolist() == [0, 1, 2, 2, 3, 4, 5, 6, 6, 7, 8]
     assert batch["rows"][longest].tolist() == [-1, -1, 0, -1, -1, -1, 0, -1, -1]
+    assert batch["target"].ne(1).any(1).all(), "a pair has something to predict"
+
+
+def test_a_word_that_is_cut_through_is_no_part_of_a_special_tokens_word() -> None:
+    dictionary = dictionary_of("wa@@", "ter", "<mask>")
+    words = WordSememes(Annotations([], {}), dictionary)
+    text = [torch.tensor([4, 5, 4, 5, 4, 5, 2])] * 2
+    dataset = SentencePairDataset(text, [7] * 2, dictionary, words, max_tokens=9, word_ids=True)
+    for index in range(4):  # segments of three subwords each, every second begins within a word
+        item = dataset[index]
+        special = item["words"][torch.tensor(whole(item)) < 3]
+        assert [item["words"].eq(word).sum() for word in special] == [1, 1, 1]
 
 
 def test_batch() -> None:

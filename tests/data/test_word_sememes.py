@@ -13,7 +13,7 @@ ANNOTATIONS = Annotations(
 
 
 def words(text: str) -> tuple[list[bool], list[int]]:
-    dictionary = dictionary_of("the", "Water", "fi@@", "re", "water", "wa@@", "ter")
+    dictionary = dictionary_of("the", "Water", "fi@@", "re", "water", "wa@@", "ter", "Fi@@")
     tokens = np.array([dictionary.index(symbol) for symbol in text.split()])
     found = WordSememes(ANNOTATIONS, dictionary)(tokens)
     return found.starts.tolist(), found.rows.tolist()
@@ -23,6 +23,7 @@ def test_every_subword_inherits_its_words_annotation() -> None:
     starts, rows = words("the fi@@ re wa@@ ter Water")
     assert starts == [True, True, False, True, False, True]
     assert rows == [-1, 0, 0, 2, 2, 2]
+    assert words("Fi@@ re") == ([True, False], [0, 0])
 
 
 def test_a_word_of_several_subwords_is_not_its_last_one() -> None:
