@@ -47,10 +47,9 @@ NUMBERS = {
     "adam-betas": "x (0.9) (0.9,1.5)",
     "patience": "x",
 }
+PROTOTYPES = "--arch proto_transformer --criterion label_smoothed_cross_entropy"
 OTHER_MODELS = {
-    "--arch proto_transformer --criterion label_smoothed_cross_entropy": {
-        "prototypes-per-token": "0"
-    },
+    PROTOTYPES: {"prototypes-per-token": "0"},
     "--arch cat_transformer --criterion composition_cross_entropy": {"codes": "1"},
     "--arch syntactic_attention --criterion cross_entropy": {"encoder-hidden-size": "0"},
     "--arch cat --criterion cat_pretraining --task cat_pretraining": {"mask-prob": "nan"},
@@ -66,6 +65,7 @@ MIXED = {
     )
 }
 MIXED["--arch proto_transformer --task translation"] = ("--task translation", "no prototypes")
+MIXED[f"{PROTOTYPES} --num-batch-buckets 2"] = ("--num-batch-buckets", "prototypes")
 COMBINATIONS = {
     "--arch sq_transformer_scn": ("'sq_transformer_scn' (sq_transformer_scan or",),
     "--task none": ("--task",),

@@ -58,7 +58,8 @@ def task(training: str = "", updates: int = 0, **options):
 
 
 def test_the_tables_are_filled_once_when_stage_1_is_over(extractions):
-    model, ours = Model(), task(prototype_stage1_epochs=2, prototype_sample_size=9)
+    options = {"prototype_sample_size": 9, "prototype_max_tokens": 70}
+    model, ours = Model(), task(prototype_stage1_epochs=2, **options)
     states = []
     for epoch in range(1, 6):
         begin_epoch(ours, epoch, model)
@@ -66,7 +67,7 @@ def test_the_tables_are_filled_once_when_stage_1_is_over(extractions):
     assert states == 2 * [(False, False, 0)] + 3 * [(True, True, 1)]
     subset, settings = extractions[0]
     assert subset == "train"
-    assert settings == Settings(k=2, min_count=3, size=9, layer="last")
+    assert settings == Settings(k=2, min_count=3, size=9, max_tokens=70, layer="last")
 
 
 def test_the_memory_it_may_take_is_told_before_training(extractions, caplog):
@@ -230,3 +231,21 @@ def test_a_table_that_knows_of_a_restart(kept, updates, begin):
         restart.before_step(SimpleNamespace(optimizer=optimizer), model, update, None)
         assert restart.rate == update - begin
     assert optimizer.state == kept
+
+
+def test_the_first_update_with_prototypes_forgets_the_others(monkeypatch):
+    """Until then the rate is that of stage 1, whatever a new schedule begins with."""
+    model, restart, rates = Model(), prototype_hook.Restart(), [0.5]
+    inner = SimpleNamespace(state={"moments": 1})
+    optimizer = SimpleNamespace(optimizer=inner, get_lr=lambda: rates[-1], set_lr=rates.append)
+    schedule = SimpleNamespace(step_update=lambda update: update)
+    monkeypatch.setattr(
+        prototype_hook, "build_lr_scheduler", lambda _, told: told.set_lr(1e-7) or schedule
+    )
+    restart.before_step(optimizer, model, 11, None)
+    assert (rates[-1], restart.rate, inner.state) == (0.5, None, {"moments": 1})
+    model.table.fill(torch.tensor([5]), torch.ones(1, 2, DIM), torch.tensor([2]))
+    for update in (12, 13):
+        restart.before_step(optimizer, model, update, None)
+        assert restart.rate == update - 12
+    assert inner.state == {} and model.table.restarted == 12
