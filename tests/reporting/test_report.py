@@ -16,6 +16,7 @@ def run(name: str, seed: int = 1, scores=(50.0, 40.0), updates: int = 90, **chan
     """A run of ``runs/NAME.SEED``; ``changes`` replace settings of the model, data or budget."""
     settings = {
         "optimization.max_update": 90,
+        "checkpoint.best_checkpoint_metric": "exact_match",
         "model.attention": name,
         "model.dropout": 0.3,
         "data": "0a",
@@ -62,7 +63,8 @@ def test_one_row_never_mixes_settings():
 
 
 @pytest.mark.parametrize(
-    ("option", "value"), [("max_update", 500), ("data", "0b"), ("dropout", 0.1)]
+    ("option", "value"),
+    [("max_update", 500), ("data", "0b"), ("dropout", 0.1), ("best_checkpoint_metric", "loss")],
 )
 def test_rows_must_agree_in_data_and_budget(option, value):
     runs = run("sal"), run("plain", **{option: value})
@@ -92,6 +94,10 @@ def test_scores_must_be_counted_in_one_way():
     assert "(m:e|n:2 and m:e|n:1)" in message
     found = report([run("sal"), other], frozenset({"signature"}))
     assert found.signature(BEST) == "m:e|n:1; m:e|n:2"
+    runs = run("sal"), run("plain"), run("lstm")
+    for one, rules in zip(runs[1:], "ab", strict=True):  # of a score that the first has not
+        one.scores[CTER] = Score(20.0, f"m:c|{rules}")
+    assert "cter instance of runs/plain.1 and runs/lstm.1 was not counted" in refused(*runs)
 
 
 def test_every_run_of_a_row_needs_every_score():

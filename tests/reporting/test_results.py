@@ -122,11 +122,16 @@ def test_a_validation_without_a_checkpoint_chooses_none():
         "fairseq.checkpoint_utils | Saved checkpoint b.pt (epoch 1 @ {} updates, score {})".format
     )
     lines = [valid(50, 10), valid(30, 20), saved(20, 30.0), valid(20, 30), saved(30, 20.0)]
+    lines += [valid(30, 40), saved(40, 30.0), valid(10, 50)]
     log = "".join(map(session, lines))
-    options = {"best_checkpoint_metric": "exact_match", "maximize_best_checkpoint_metric": True}
-    settings = {"checkpoint": options, "dataset": {"valid_subset": "valid"}}
-    chosen = results._chosen(SimpleNamespace(prepared={}), settings, log)
-    assert (chosen["value"], chosen["updates"]) == (30, 20)
+    run = SimpleNamespace(prepared={"settings": {"valid": "test20"}})
+    for highest, expected in ((True, (30, 40)), (False, (20, 30))):  # the later one of equals
+        options = {"best_checkpoint_metric": "exact_match"}
+        options |= {"maximize_best_checkpoint_metric": highest}
+        settings = {"checkpoint": options, "dataset": {"valid_subset": "valid,valid1"}}
+        chosen = results._chosen(run, settings, log)
+        assert (chosen["value"], chosen["updates"]) == expected
+        assert (chosen["subset"], chosen["from"]) == ("valid", "test20")
 
 
 def test_headlines_stand_in_the_readme(make, tmp_path):
@@ -259,6 +264,8 @@ def test_report_reads_results_like_runs(make, tmp_path):
         "cter aggregate": 0,
     }
     assert chosen[1]["p_sentences"] < 0.001 and chosen[1]["score"] == "cter instance"
+    last = [one for one in found["comparisons"] if one["checkpoint"] == "last"]
+    assert [one["p_sentences"] for one in last] == [None, None]  # its verdicts are not kept
     kept = make("plain", 1, 20, "other/a", cter=[0.4] * 200, minutes=None)
     content = json.loads(kept.read_text())
     content["verdicts"]["cter instance"]["bits"] = "no"

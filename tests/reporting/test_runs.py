@@ -11,8 +11,9 @@ import pytest
 from logs import write_log
 
 from compgen.data.checksums import sha256
+from compgen.reporting.flags import flags
 from compgen.reporting.results import result
-from compgen.reporting.runs import differences, named, read_run, read_runs, short
+from compgen.reporting.runs import differences, fingerprint, named, read_run, read_runs, short
 
 EXACT = {"metric": "exact_match", "score": 50.0, "correct": 1, "total": 2, "signature": "m:e|n:2"}
 
@@ -26,14 +27,15 @@ def session(minutes: float = 2, **changes: object) -> dict[str, Any]:
         "optimization": {"max_update": 90, "update_freq": [1], "lr": [0.003]},
         "checkpoint": {
             **{"save_dir": "runs/sal.1", "best_checkpoint_metric": "exact_match"},
-            **{"finetune_from_model": None, "keep_best_checkpoints": -1},
+            **{"finetune_from_model": None, "keep_best_checkpoints": -1, "patience": -1},
         },
         "generation": {"beam": 5},
         "model": {
             **{"_name": "sq_transformer", "dropout": 0.3, "attention": "sal"},
             **{"encoder_layers": 2, "quantizer": None},
         },
-        "task": {"_name": "compgen_translation", "data": "data-bin/none"},
+        "task": {"_name": "compgen_translation", "data": "data-bin/none", "prototype_table": None},
+        "ema": {"store_ema": False},
         "criterion": {"_name": "structural_cross_entropy"},
     }
     for options in sections.values():
@@ -91,11 +93,12 @@ def test_what_a_result_is_made_of_belongs_together(make):
     one["settings"]["checkpoint"]["maximize_best_checkpoint_metric"] = True
     folder = make()
     log = folder / "train.log"
-    log.write_text("| begin training epoch 1\n")
     run = {"updates": 80, "parameters": 7, "sessions": [one]}
     (folder / "RUN.json").write_text(json.dumps(run))
-    with pytest.raises(ValueError, match="has done 80 of 90 updates: it is not finished"):
-        result(folder)
+    for text in ("", "| done training in 3 seconds\n| begin training epoch 2\n"):
+        log.write_text(f"| begin training epoch 1\n{text}")
+        with pytest.raises(ValueError, match="has done 80 of 90 updates: it is not finished"):
+            result(folder)
     log.write_text(log.read_text() + "early stop since …\n| done training in 3 seconds\n")
     with pytest.raises(ValueError, match="has exact_match of one checkpoint only"):
         result(folder)
@@ -104,10 +107,19 @@ def test_what_a_result_is_made_of_belongs_together(make):
     checkpoint.touch()
     os.utime(checkpoint, (1, 1))
     write_log(folder / "test.best.log", ["jump", "run"], ["JUMP", "RUN"], ["JUMP", "RUN"])
-    with pytest.raises(ValueError, match=r"says 50\.00 but the log beside it"):
-        result(folder)
+    for score in (50.0, 99.98):
+        (folder / "test.best.json").write_text(json.dumps(EXACT | {"score": score}))
+        with pytest.raises(ValueError, match=f"says {score:.2f} but the log beside it"):
+            result(folder)
     (folder / "test.best.log").unlink()
     assert result(folder)["updates"] == 80
+    for began, minutes in ((0, (6.5, 3)), (7, (None, None))):  # before it was recorded
+        sessions = [one | {"from_update": began}, one | {"minutes": 4.5, "cpu_minutes": 2}]
+        (folder / "RUN.json").write_text(json.dumps(run | {"sessions": sessions}))
+        found = result(folder)
+        assert (found["minutes"], found["cpu_minutes"]) == minutes
+        assert found["settings"] == fingerprint(flags(one["command"]))
+        assert read_run(folder).minutes == minutes[0]
     os.utime(checkpoint, (2, 2))
     log = folder / "other.best.log"  # decoded before the checkpoint was replaced, scored after it
     log.touch()
@@ -163,6 +175,7 @@ def test_seeds_paths_logging_and_devices_are_no_settings(make):
         *({"dropout": 0.1}, {"attention": "srl"}, {"quantizer": "vq"}),
         *({"max_update": 91}, {"lr": [0.1]}, {"fp16": True}, {"best_checkpoint_metric": "bleu"}),
         {"finetune_from_model": "runs/stage1.1/checkpoint_best.pt"},
+        *({"patience": 5}, {"store_ema": True}, {"prototype_table": "runs/table.1.pt"}),
     ],
 )
 def test_what_can_change_a_score_is_a_setting(change, make):
@@ -179,8 +192,10 @@ def test_workers_count_like_accumulated_steps(make):
 
 
 def test_the_model_a_run_started_from_may_lie_elsewhere(make):
-    runs = [read_run(make(f"b.{s}", session(finetune_from_model=f"a.{s}/c.pt"))) for s in (1, 2)]
-    assert runs[0].settings == runs[1].settings
+    for option in ("finetune_from_model", "prototype_table"):
+        sessions = [session(**{option: f"a.{seed}/c.pt"}) for seed in (1, 2)]
+        runs = [read_run(make(f"{option}.{s}", one)) for s, one in enumerate(sessions)]
+        assert runs[0].settings == runs[1].settings
 
 
 @pytest.mark.parametrize(
@@ -210,9 +225,18 @@ def test_the_data_are_known_by_their_checksums(make, tmp_path):
     assert read_run(folder).settings["data"] == copied.settings["data"]
 
 
+def test_the_order_of_names_is_no_part_of_a_fingerprint():
+    assert fingerprint({"a": 1, "b": 2}) == fingerprint({"b": 2, "a": 1}) != fingerprint({"a": 1})
+
+
 def test_a_folder_of_runs_is_its_runs(make):
     runs = [make("sal.1", session(seed=1)), make("sal.2", session(seed=2))]
     assert [run.path for run in read_runs(runs[0].parent)] == runs
+    alone = runs[0].parent / "sal.3" / "RESULT.json"
+    alone.parent.mkdir()
+    alone.touch()
+    with pytest.raises(ValueError, match=r"sal\.3/RESULT\.json has no run beside it"):
+        read_runs(runs[0].parent)
 
 
 def test_a_resumed_run_is_one_run(make):
@@ -235,6 +259,7 @@ def test_a_run_that_was_resumed_with_other_settings_is_refused(make):
     before, after = session(), session()
     del before["settings"]["model"]["dropout"]  # an option that a new version brought
     assert read_run(make("sal.3", before, after)).settings["model.dropout"] == 0.3
+    assert "model.dropout" not in read_run(make("sal.4", after, before)).settings  # or dropped
 
 
 def test_every_number_of_a_score_file_has_its_name(make):
@@ -263,6 +288,12 @@ def test_every_number_of_a_score_file_has_its_name(make):
     numbers = "score lexical macro instance aggregate".split()
     assert {name.number for name in scores} == set(numbers)
     assert scores["cter aggregate", "last"].signature == "c"
+    (folder / "exact_match.best.json").write_text(json.dumps(EXACT))
+    with pytest.raises(ValueError, match=r"exact_match\.best.* and .*test\.best.* both have exact"):
+        read_run(folder)
+    (folder / "exact_match.best.json").write_text(json.dumps({**EXACT, "score": float("nan")}))
+    with pytest.raises(ValueError, match=r"exact_match\.best\.json: its score is not a number"):
+        read_run(folder)
 
 
 def test_settings_are_named_like_flags():
