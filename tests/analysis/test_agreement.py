@@ -19,19 +19,19 @@ def test_a_weight_of_zero_counts_as_tiny():
 
 def test_rows_heads_layers_and_pairs():
     """Two pairs, one layer, two heads, three positions, of which the second pair has two."""
-    first = torch.tensor([[[HALVES, QUARTER, HALVES], [QUARTER, QUARTER, QUARTER]]])
+    first = torch.tensor([[[HALVES, QUARTER, HALVES], [QUARTER, QUARTER, HALVES]]])
     second = torch.tensor([[[QUARTER, QUARTER, QUARTER], [QUARTER, QUARTER, QUARTER]]])
     rows = torch.tensor([[True, True, True], [True, True, False]])
     found = compare(torch.stack([first, first]), torch.stack([second, second]), rows)
     one = (FORWARD + BACKWARD) / 2  # the mean of both directions
     assert len(found) == 2
-    torch.testing.assert_close(found.kl[:, 0].tolist(), [[2 * one / 3, 0.0], [one / 2, 0.0]])
+    torch.testing.assert_close(found.kl[:, 0].tolist(), [[2 * one / 3, one / 3], [one / 2, 0.0]])
     # of the halves the first token is taken, of the quarters the second
-    assert found.same_token[:, 0].tolist() == [[pytest.approx(1 / 3), 1.0], [0.5, 1.0]]
-    assert found.same_pattern[:, 0].tolist() == [[0.0, 1.0], [0.0, 1.0]]
+    torch.testing.assert_close(found.same_token[:, 0].tolist(), [[1 / 3, 2 / 3], [0.5, 1.0]])
+    assert found.same_pattern[:, 0].tolist() == [[0.0, 0.0], [0.0, 1.0]]
     means = found.means()
-    assert means["same_token"] == pytest.approx((1 / 3 + 1 + 0.5 + 1) / 4)
-    assert means["same_pattern"] == 0.5
+    assert means["same_token"] == pytest.approx((1 / 3 + 2 / 3 + 0.5 + 1) / 4)
+    assert means["same_pattern"] == 0.25
     heads = found.heads()
     assert [(head["layer"], head["head"]) for head in heads] == [(1, 1), (1, 2)]
     assert heads[0]["kl"] == pytest.approx((2 / 3 + 1 / 2) / 2 * one)

@@ -26,6 +26,8 @@ def test_the_interval_is_as_wide_as_the_binomials():
     half = 196 * (0.25 * 0.75 / 400) ** 0.5
     assert found.low == pytest.approx(25 - half, abs=0.6)
     assert found.high == pytest.approx(25 + half, abs=0.6)
+    again, other = (rate(hits.tolist(), range(400), 4000, seed) for seed in (1, 2))
+    assert again == found != other
 
 
 def test_lines_that_fall_together_count_as_one_draw():

@@ -26,7 +26,7 @@ def test_purity():
 
 
 def test_a_probe_of_codes_that_tell_the_tags_is_always_right():
-    codebook = np.random.default_rng(1).normal(size=(3, 8))
+    codebook = np.random.default_rng(1).normal(scale=1e-3, size=(3, 8))  # of any scale
     codes = np.arange(30) % 3
     tags = np.array(["N", "V", "A"])[codes]
     counts = np.ones(30)
@@ -41,6 +41,13 @@ def test_a_probe_of_codes_that_tell_nothing_is_the_majority():
     found = probe(np.zeros((20, 4)), tags, counts, seed=1)
     assert found["accuracy"] == found["majority_accuracy"] == 14 / 20
     assert found["accuracy_by_tokens"] == found["majority_accuracy_by_tokens"] == 14 / 56
+
+
+def test_the_seed_draws_the_folds_of_the_probe():
+    draw = np.random.default_rng(1)
+    vectors, tags = draw.normal(size=(30, 4)), draw.choice(["N", "V"], 30)
+    found = [probe(vectors, tags, np.ones(30), seed)["accuracy"] for seed in 2 * (1, 2, 3)]
+    assert found[:3] == found[3:] and len(set(found)) > 1
 
 
 @pytest.mark.parametrize("tags", [["N"], ["N", "N", "N"], ["N", "V"]])

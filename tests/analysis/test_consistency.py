@@ -45,4 +45,5 @@ def test_padding_on_the_left_and_keys_that_are_no_words_are_left_out():
     start = torch.tensor([[[0.9, 0.0, 0.0, 0.04, 0.06]]])  # the start marker, then the source
     sources = torch.tensor([[PAD, PAD, 8, EOS]])
     assert align(start, sources, (PAD, EOS)).tolist() == [[8]]
+    assert align(torch.tensor([[[0.0, 0.0, 0.0, 1.0]]]), sources, (PAD, EOS)).tolist() == [[8]]
     assert start[0, 0].tolist() == torch.tensor([0.9, 0.0, 0.0, 0.04, 0.06]).tolist()

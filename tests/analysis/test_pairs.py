@@ -33,6 +33,7 @@ def test_only_different_sentences_of_one_structure_are_a_pair():
         sentence(4),
     ]
     assert [set(pair[:2]) for pair in find(sources)] == [{0, 2}]
+    assert find(4 * [sentence(4, 7)]) == []
 
 
 def test_every_structure_has_its_turn_and_no_sentence_is_used_twice():
