@@ -31,13 +31,14 @@ def test_own_text_becomes_a_data_folder(tmp_path):
 
 def test_pairs_that_are_left_out_are_counted(tmp_path):
     (tmp_path / "pairs.tsv").write_text("a b\tx\n" + "".join(f"w{i}\tx\n" for i in range(9)))
-    flags = ["--languages", "en", "lf", "--valid", 1, "--test", 1, "--bpe-merges", 0]
-    done = bitext(tmp_path / "data", "--train", tmp_path / "pairs.tsv", *flags)
-    held_out = "a b" in (tmp_path / "data" / "raw" / "valid.en").read_text()
-    held_out |= "a b" in (tmp_path / "data" / "raw" / "test.en").read_text()
+    (tmp_path / "valid.tsv").write_text("c d\tx\nw10\tx\n")  # stays as it is
+    flags = ["--languages", "en", "lf", "--valid", tmp_path / "valid.tsv", "--test", 1]
+    flags += ["--train", tmp_path / "pairs.tsv", "--bpe-merges", 0]
+    done = bitext(tmp_path / "data", *flags)
+    held_out = "a b" in (tmp_path / "data" / "raw" / "test.en").read_text()
     assert not held_out, "choose other sentences"
-    assert "1 of 8 training pairs are left out: a side is empty, has a word of" in done.stdout
-    assert "7 train, 1 valid, 1 test pairs" in done.stdout
+    assert "1 of 9 training pairs are left out: a side is empty, has a word of" in done.stdout
+    assert "8 train, 2 valid, 1 test pairs" in done.stdout
 
 
 def test_symbols_of_fairseq_are_no_words(tmp_path):

@@ -35,13 +35,15 @@ def test_text_and_tables_come_to_the_same(tmp_path):
 
 def test_held_out_sentences_are_in_no_other_part(tmp_path, monkeypatch):
     doubled = tmp_path / "pairs.tsv"
-    doubled.write_text("".join(f"{en}\t{de}\n" for en, de in 2 * PAIRS) + "\tleer\nempty\t\n")
+    untranslated = "".join(f"{en}\t\n" for en, _ in PAIRS)
+    text = "".join(f"{en}\t{de}\n" for en, de in 2 * PAIRS)
+    doubled.write_text(f"{untranslated}{text}\tleer\nempty\t\n")
     arguments = {"train": [doubled]}, {"valid": 8, "test": 9}
     made = written(*arguments, tmp_path / "made")
     monkeypatch.setattr(own_text, "AT_ONCE", 5)
     assert written(*arguments, tmp_path / "piecemeal") == made
     parts = [made[f"{part}.en"] for part in ("train", "valid", "test")]
-    assert [len(part) for part in parts] == [2 * (60 - 8 - 9) + 2, 8, 9]
+    assert [len(part) for part in parts] == [3 * (60 - 8 - 9) + 2, 8, 9]
     assert not set(parts[0]) & set(parts[1]) and not set(parts[1]) & set(parts[2])
     assert not set(parts[0]) & set(parts[2]) and "" not in parts[1] + parts[2]
     assert dict(zip(made["test.en"], made["test.de"], strict=True)).items() <= dict(PAIRS).items()

@@ -1,6 +1,7 @@
 """The steps before fairseq-preprocess, on small archives in the publishers' layout."""
 
 import argparse
+import dataclasses
 import hashlib
 import shutil
 from collections.abc import Callable
@@ -78,6 +79,10 @@ def test_wmt14(tmp_path: Path) -> None:
     assert words(lines["test.en"]) == ["Rock &amp; Roll @-@ x &apos;s", "A \u201c b \u201d"]
     assert words(lines["test.fr"]) == [" ".join(["Rock"] * 9), "C"]
     assert any("@@ " in line for line in lines["train.en"])
+    # what is held out is filtered as the training set is
+    twice = dataclasses.replace(CORPORA["wmt14_en_fr"], held_out=670)
+    lines = raw(twice, tmp_path, tmp_path / "twice")
+    assert words(lines["valid.en"]) == ["It &apos;s line @-@ 670 ."]
 
 
 def iwslt14(folder: Path) -> None:
@@ -122,11 +127,13 @@ def test_other_merges_use_the_finished_steps_again(tmp_path: Path) -> None:
     corpus, work = CORPORA["iwslt14_en_de"], tmp_path / ".dest.preparing"
     first = raw(corpus, tmp_path, tmp_path / "dest", bpe_merges=5)
     times = {name: (work / name).stat().st_mtime_ns for name in ("extracted", "tokenised", "code")}
-    second = raw(corpus, tmp_path, tmp_path / "dest", bpe_merges=30)
+    second = raw(corpus, tmp_path, tmp_path / "dest", bpe_merges=45)
     again = {name: (work / name).stat().st_mtime_ns for name in times}
     assert [name for name in times if times[name] != again[name]] == ["code"]
     assert first["train.en"] != second["train.en"]
     assert words(first["train.en"]) == words(second["train.en"])
+    pieces = raw(corpus, tmp_path, tmp_path / "dest", sentencepiece=True, bpe_merges=45)
+    assert "".join(pieces["train.de"][0].split()) == "▁zeile▁1-x,▁ü1."
 
 
 @pytest.mark.parametrize("missing", [4, 8, 100, 2000])
