@@ -13,6 +13,7 @@ from compgen.reporting.comparison import Comparison, compare, is_plain, over_see
 from compgen.reporting.outcomes import BrokenLog
 from compgen.reporting.report import Report, Row
 from compgen.reporting.runs import Run, Score, ScoreName
+from compgen.reporting.verdicts import unpack
 from compgen.scoring.bleu import BleuOptions, bleu
 from compgen.scoring.metrics import BleuMetric
 from compgen.scoring.significance import compare_bleu
@@ -130,9 +131,10 @@ def test_the_reason_is_given_where_there_is_no_test(make):
 def test_no_result_is_written_of_a_broken_log(make, checkpoint):
     run = make("sal", 1, 15)
     log = run.path / f"test.{checkpoint}.log"
-    write_log(log, SOURCES, TARGETS, TARGETS[:15] + 5 * ["wrong"])
+    write_log(run.path / "test.last.log", SOURCES, TARGETS, 5 * ["wrong"] + TARGETS[5:])
     run.scores[ScoreName("exact_match", "last")] = Score(75.0, "m", run.path / "test.last.json")
-    assert results._verdicts(run)["exact_match"]["n"] == 20
+    (kept,) = results._verdicts(run).values()
+    assert unpack(kept["bits"], kept["of"]) == 15 * [1] + 5 * [0], "those of the chosen checkpoint"
     log.write_text(log.read_text()[:400])
     with pytest.raises(BrokenLog):
         results._verdicts(run)
