@@ -15,7 +15,7 @@ from compgen_cli import prepare
 SIZES: dict[str, dict[str, int]] = {
     "paws": {"train": 40, "valid": 8, "test": 6, "test1": 10},
     "bird": {"test": 12, "test1": 6},
-    "sts_b": {"train": 24, "valid": 8, "test": 8},
+    "sts_b": {"train": 24, "valid": 6, "test": 8},
     "sst2": {"train": 50, "valid": 10, "test": 10},
 }
 OPTIONS = {"sst2": ("--valid-size", 10)}

@@ -104,7 +104,7 @@ def sts_b(folder: Path) -> Path:
     """The STS benchmark; pairs of the sources images and MSRvid by turns."""
     folder.mkdir(parents=True)
     texts = {}
-    for name, number in (("train", 24), ("dev", 8), ("test", 8)):
+    for name, number in (("train", 24), ("dev", 6), ("test", 8)):
         lines = []
         for index, (one, other) in enumerate(
             zip(sentences(number, number), sentences(number, 99), strict=True)
