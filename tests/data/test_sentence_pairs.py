@@ -130,7 +130,10 @@ def test_what_is_drawn_depends_on_seed_epoch_and_index_alone() -> None:
     assert items(1, 2) == first
     assert items(1, 1)[0] != first[0]
     assert items(2, 2)[0] != first[0]
-    assert make(DOCUMENTS, seed=1).ordered_indices().tolist() != list(range(120))
+    order, again = (make(DOCUMENTS, seed=1).ordered_indices().tolist() for _ in range(2))
+    assert order == again != list(range(120))
+    uneven = make([(9, 3, 9), (8, 2)], max_tokens=21)
+    assert uneven.sizes[uneven.ordered_indices()].tolist() == sorted(uneven.sizes)
 
 
 def test_masks() -> None:
