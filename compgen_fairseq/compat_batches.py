@@ -84,7 +84,6 @@ def resume_with_the_same_batches(
     given["epoch"] = 1
     iterator = get_batch_iterator(*call.args, **call.kwargs)
     iterator.epoch = max(epoch, 1)
-    dataset.set_epoch(epoch)
     return iterator
 
 

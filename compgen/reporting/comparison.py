@@ -81,9 +81,6 @@ class Comparisons:
         return next(pairs, None)
 
 
-NO_COMPARISONS = Comparisons("")
-
-
 def compare(report: Report, baseline: str | None = None) -> Comparisons:
     """Compare every row with the baseline, by every score that both have.
 

@@ -10,7 +10,6 @@ from compgen.reporting.report import Report
 
 TRAINING = "training"
 LINE = re.compile(r"\| INFO \| (\S+) \| (\{.*\}|epoch \d+.*)$", re.MULTILINE)
-SUBSET = re.compile(r"valid on '(.+?)' subset")
 NUMBER = r"[-+]?(?:\d+\.?\d*(?:e[-+]?\d+)?|inf|nan)"
 PAIR = re.compile(rf"(?:^|[ ,|])([A-Za-z]\w*)[= ]({NUMBER})(?=,| \||$)", re.ASCII)
 # What fairseq logs beside the metrics; ppl is 2 to the power of nll_loss.
@@ -88,11 +87,10 @@ def _values(log: str) -> Iterator[tuple[str, int, str, float]]:
         pairs = _from_json(tag, text) if text.startswith("{") else dict(PAIR.findall(text))
         if "num_updates" not in pairs:
             continue
-        subset = SUBSET.search(text)
         for metric, value in pairs.items():
             if metric not in SKIPPED and not metric.startswith("best_"):
                 update = int(float(pairs["num_updates"]))  # 1e+06
-                yield subset[1] if subset else tag, update, metric, float(value)
+                yield tag, update, metric, float(value)
 
 
 def _from_json(tag: str, text: str) -> dict[str, str]:

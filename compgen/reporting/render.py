@@ -8,7 +8,7 @@ from typing import Any
 from urllib.parse import quote
 
 from compgen.reporting import report_tables
-from compgen.reporting.comparison import METHOD, NO_COMPARISONS, Comparisons
+from compgen.reporting.comparison import METHOD, Comparisons
 from compgen.reporting.curves import Curve
 from compgen.reporting.pictures import Figure
 from compgen.reporting.report import Report
@@ -20,7 +20,7 @@ RUN = ("seed", "updates", "minutes", "command", "machine")
 
 def markdown(
     report: Report,
-    comparisons: Comparisons = NO_COMPARISONS,
+    comparisons: Comparisons,
     curves: Sequence[Curve] = (),
     figures: Sequence[Figure] = (),
     page: Path | None = None,
@@ -55,7 +55,7 @@ def markdown(
     return "\n\n".join(parts) + "\n"
 
 
-def as_json(report: Report, comparisons: Comparisons = NO_COMPARISONS) -> dict[str, Any]:
+def as_json(report: Report, comparisons: Comparisons) -> dict[str, Any]:
     """The report as JSON has it: rows with their runs, settings and statistics, and the tests."""
     return {
         "rows": [

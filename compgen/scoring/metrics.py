@@ -57,7 +57,6 @@ class Metric(ABC):
             ValueError: if a file cannot be read or is not about the same sentences.
         """
 
-    @abstractmethod
     def values(self, system: Generation) -> Values:
         """For each number of the score that is a mean: the values it is the mean of, from 0 to 1.
 
@@ -66,6 +65,7 @@ class Metric(ABC):
         Raises:
             ValueError: as :meth:`score`, or if no number is such a mean.
         """
+        raise ValueError(f"{self.name} has no value for a sentence")
 
     def signature(self, n: int, **settings: str) -> str:
         """The signature of a score of ``n`` sentences, or of a test."""
@@ -135,9 +135,6 @@ class BleuMetric(Metric):
         if isinstance(found, BLEUScore):
             numbers |= {"precisions": found.precisions, "brevity_penalty": found.bp}
         return Score(str(found), numbers, self.stamped(stamp))
-
-    def values(self, system: Generation) -> Values:
-        raise ValueError(f"{self.name} has no value for a sentence")
 
     def references(self, system: Generation) -> list[str]:
         """The references; a word that the dictionary does not have (``<<unk>>``) is never matched.

@@ -34,13 +34,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "reference, else only the encoder is shown"
     )
     shown.add_argument("--sentence", action="append", default=[], metavar="TEXT", help=text)
+    text = "its number in the subset"
     shown.add_argument(
-        "--id",
-        action="append",
-        default=[],
-        type=AT_LEAST_0.whole,
-        metavar="N",
-        help="its number in the subset",
+        "--id", action="append", default=[], type=AT_LEAST_0.whole, metavar="N", help=text
     )
     pairs = parser.add_argument_group("what is measured: pairs; one of them is drawn by default")
     text = "draw N pairs of sentences whose words have the same sequence of codes"

@@ -1,6 +1,5 @@
 """Between stage 1 and stage 2 of a Proto-Transformer: fill its tables."""
 
-import functools
 import logging
 from collections.abc import Mapping
 from dataclasses import dataclass, fields
@@ -56,28 +55,49 @@ class PrototypeTaskConfig(FairseqDataclass):
 
 
 class PrototypeStages:
-    """What a translation task does for a Proto-Transformer, beside what it does for any model."""
+    """What a translation task does for a Proto-Transformer, beside what it does for any model.
+
+    With ``--prototype-restart`` stage 2 has an optimizer and a learning rate that start anew.
+    fairseq's schedule counts on; a second one of the same kind, which counts from the first update
+    with prototypes, has the last word before each step. The table remembers that update, so a run
+    that resumes goes on as if it had not stopped.
+    """
 
     cfg: Any
     training_options: Any  # all options of the training, which records.py hands over
     updates = 0  # of this process
-
-    @functools.cached_property
-    def restart(self) -> "Restart | None":
-        """What starts the optimizer anew, if it is to."""
-        return Restart() if self.cfg.prototype_restart else None
+    schedule: Any = None  # the second one
+    rate: float | None = None  # the last step's, by it
 
     def optimizer_step(self, optimizer: Any, model: Any, update_num: int) -> None:
-        if self.restart is not None:
-            scheduler = self.training_options.lr_scheduler
-            self.restart.before_step(optimizer, model, update_num, scheduler)
+        if self.cfg.prototype_restart:
+            self.restart(optimizer, model, update_num)
         super().optimizer_step(optimizer, model, update_num)  # type: ignore[misc]
         self.updates += 1
 
+    def restart(self, optimizer: Any, model: Any, update: int) -> None:
+        """Set the learning rate of a step, before which there were ``update`` others; before the
+        first one with prototypes forget the others."""
+        if self.schedule is None:  # with the first step: options that do not do are refused then
+            rate = optimizer.get_lr()
+            self.schedule = build_lr_scheduler(self.training_options.lr_scheduler, optimizer)
+            optimizer.set_lr(rate)
+        table = next(iter(model.tables().values()))
+        if not table.filled:
+            return
+        since = int(table.restarted)
+        if not 0 <= since <= update:  # never, or in the training of the model that is fine-tuned
+            logger.info("prototypes: optimizer and learning rate start anew")
+            since = update
+            table.restarted.fill_(update)
+            optimizer.optimizer.state.clear()
+        self.rate = self.schedule.step_update(update - since)
+
     def reduce_metrics(self, logging_outputs: list[dict[str, Any]], criterion: Any) -> None:
         super().reduce_metrics(logging_outputs, criterion)  # type: ignore[misc]
-        if self.restart is not None:
-            self.restart.log()
+        if self.rate is not None:
+            metrics.log_scalar("lr", self.rate, weight=0, priority=300)
+        self.rate = None
 
 
 def begin_epoch(task: Any, epoch: int, model: Any) -> None:
@@ -172,43 +192,6 @@ def _foresee(epochs: int, epoch: int, updates: int, options: Any) -> None:
             f"training after {most}: this will be a plain Transformer; lower "
             "--prototype-stage1-epochs"
         )
-
-
-class Restart:
-    """Stage 2 with an optimizer and a learning rate that start anew (``--prototype-restart``).
-
-    fairseq's schedule counts on; a second one of the same kind, which counts from the first update
-    with prototypes, has the last word before each step. The table remembers that update, so a run
-    that resumes goes on as if it had not stopped.
-    """
-
-    def __init__(self) -> None:
-        self.schedule: Any = None
-        self.rate: float | None = None  # of the last step
-
-    def before_step(self, optimizer: Any, model: Any, update: int, scheduler: Any) -> None:
-        """Set the learning rate of a step, before which there were ``update`` others; before the
-        first one with prototypes forget the others."""
-        if self.schedule is None:  # with the first step: options that do not do are refused then
-            rate = optimizer.get_lr()
-            self.schedule = build_lr_scheduler(scheduler, optimizer)
-            optimizer.set_lr(rate)
-        table = next(iter(model.tables().values()))
-        if not table.filled:
-            return
-        since = int(table.restarted)
-        if not 0 <= since <= update:  # never, or in the training of the model that is fine-tuned
-            logger.info("prototypes: optimizer and learning rate start anew")
-            since = update
-            table.restarted.fill_(update)
-            optimizer.optimizer.state.clear()
-        self.rate = self.schedule.step_update(update - since)
-
-    def log(self) -> None:
-        """Report the learning rate of the last step instead of the one that counts on."""
-        if self.rate is not None:
-            metrics.log_scalar("lr", self.rate, weight=0, priority=300)
-        self.rate = None
 
 
 def fill_tables(task: Any, model: Any, subset: str, settings: Settings) -> None:

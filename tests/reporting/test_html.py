@@ -9,7 +9,7 @@ import pytest
 
 from compgen import plotting
 from compgen.reporting import pictures
-from compgen.reporting.comparison import NO_COMPARISONS, Comparison, Comparisons
+from compgen.reporting.comparison import Comparison, Comparisons
 from compgen.reporting.curves import Curve
 from compgen.reporting.html import html, title
 from compgen.reporting.report import Report, Row
@@ -87,7 +87,7 @@ def test_the_tables_are_those_of_the_report():
 
 
 def test_numbers_are_sorted_as_numbers():
-    text = html(report_of([run("a", 1, 9.5), run("a", 2, 100)]), NO_COMPARISONS, [], [], ["x"])
+    text = html(report_of([run("a", 1, 9.5), run("a", 2, 100)]), Comparisons(""), [], [], ["x"])
     assert 'data-order="54.75"' in text and '<td class="number" data-order="90">90</td>' in text
 
 
@@ -98,7 +98,7 @@ def test_everything_is_escaped(tmp_path):
         EVIL, 1, 50, command=EVIL, machine=EVIL, prepared={"command": "x", "pairs": {EVIL: 1}}
     )
     curve = Curve(EVIL, EVIL, ((((1, 2.0), (2, 3.0)),),))
-    clean = html(report_of([run("a", 1, 50)]), NO_COMPARISONS, [], [], ["x"])
+    clean = html(report_of([run("a", 1, 50)]), Comparisons(""), [], [], ["x"])
     compared = Comparisons(EVIL, (Comparison(EVIL, BEST, 1.0, untested=EVIL),))
     shown = [pictures.Figure(picture, EVIL)]
     text = html(report_of([evil]), compared, [curve], shown, [EVIL])
@@ -112,7 +112,7 @@ def test_the_page_needs_nothing_else(tmp_path):
     picture = tmp_path / "codes.png"
     picture.write_bytes(PNG)
     shown = [pictures.Figure(picture, "Codes")]
-    text = html(report_of([run("a", 1, 50)]), NO_COMPARISONS, [], shown, ["x"])
+    text = html(report_of([run("a", 1, 50)]), Comparisons(""), [], shown, ["x"])
     addresses = Page(text).addresses
     inside = f"data:image/png;base64,{base64.b64encode(PNG).decode()}"
     assert [one for one in addresses if not one.startswith("#")] == [inside]

@@ -4,6 +4,7 @@ from pathlib import Path
 
 import pytest
 
+from compgen.reporting.comparison import Comparisons
 from compgen.reporting.render import as_json, markdown
 from compgen.reporting.report import Summary, report
 from compgen.reporting.runs import Run, Score, ScoreName
@@ -83,7 +84,7 @@ def test_runs_must_have_got_equally_far():
     runs = run("sal", 1), run("sal", 2, updates=80)
     assert "runs/sal.1 was trained for 90 updates and runs/sal.2 for 80" in refused(*runs)
     found = report(runs, frozenset({"updates"}))
-    assert len(found.rows) == 1 and "| 80 to 90 |" in markdown(found)
+    assert len(found.rows) == 1 and "| 80 to 90 |" in markdown(found, Comparisons(""))
 
 
 def test_scores_must_be_counted_in_one_way():
@@ -122,7 +123,7 @@ def test_markdown():
     runs = [run("sal", 1, (90, 50)), run("sal", 2, (70.5, 60)), run("plain")]
     runs[2].scores[CTER] = Score(20.0, "m:c")
     assert (
-        markdown(report(runs))
+        markdown(report(runs), Comparisons(""))
         == """\
 | method | seeds | updates | minutes | settings that differ |
 | --- | --- | --- | --- | --- |
@@ -166,7 +167,7 @@ def test_markdown():
 
 
 def test_json():
-    found = as_json(report([run("sal", 2, (70, 60)), run("sal", 1, (90, 50))]))
+    found = as_json(report([run("sal", 2, (70, 60)), run("sal", 1, (90, 50))]), Comparisons(""))
     (row,) = found["rows"]
     assert row["label"] == "sal" and row["settings"]["data"] == "0a"
     assert [r["path"] for r in row["runs"]] == ["runs/sal.1", "runs/sal.2"]

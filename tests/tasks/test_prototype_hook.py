@@ -223,29 +223,31 @@ def test_a_table_of_another_dictionary_is_refused(tmp_path):
     ],
 )
 def test_a_table_that_knows_of_a_restart(kept, updates, begin):
-    model, restart, optimizer = Model(), prototype_hook.Restart(), SimpleNamespace(state={**kept})
+    model, stages = Model(), prototype_hook.PrototypeStages()
+    optimizer = SimpleNamespace(state={**kept})
     model.table.fill(torch.tensor([5]), torch.ones(1, 2, DIM), torch.tensor([2]))
     model.table.restarted.fill_(9)
-    restart.schedule = SimpleNamespace(step_update=lambda update: update)
+    stages.schedule = SimpleNamespace(step_update=lambda update: update)
     for update in updates:
-        restart.before_step(SimpleNamespace(optimizer=optimizer), model, update, None)
-        assert restart.rate == update - begin
+        stages.restart(SimpleNamespace(optimizer=optimizer), model, update)
+        assert stages.rate == update - begin
     assert optimizer.state == kept
 
 
 def test_the_first_update_with_prototypes_forgets_the_others(monkeypatch):
     """Until then the rate is that of stage 1, whatever a new schedule begins with."""
-    model, restart, rates = Model(), prototype_hook.Restart(), [0.5]
+    model, stages, rates = Model(), prototype_hook.PrototypeStages(), [0.5]
+    stages.training_options = SimpleNamespace(lr_scheduler=None)
     inner = SimpleNamespace(state={"moments": 1})
     optimizer = SimpleNamespace(optimizer=inner, get_lr=lambda: rates[-1], set_lr=rates.append)
     schedule = SimpleNamespace(step_update=lambda update: update)
     monkeypatch.setattr(
         prototype_hook, "build_lr_scheduler", lambda _, told: told.set_lr(1e-7) or schedule
     )
-    restart.before_step(optimizer, model, 11, None)
-    assert (rates[-1], restart.rate, inner.state) == (0.5, None, {"moments": 1})
+    stages.restart(optimizer, model, 11)
+    assert (rates[-1], stages.rate, inner.state) == (0.5, None, {"moments": 1})
     model.table.fill(torch.tensor([5]), torch.ones(1, 2, DIM), torch.tensor([2]))
     for update in (12, 13):
-        restart.before_step(optimizer, model, update, None)
-        assert restart.rate == update - 12
+        stages.restart(optimizer, model, update)
+        assert stages.rate == update - 12
     assert inner.state == {} and model.table.restarted == 12
