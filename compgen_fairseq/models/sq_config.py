@@ -49,11 +49,14 @@ class SQTransformerConfig(FairseqDataclass):
         "sovq: vector quantization with an MMI objective; vq: without; none: no codes "
         "(default: sovq with sal and srl, none with plain)",
     )
-    mmi: Optional[ChoiceEnum(["brown", "tokens", "none"])] = option(  # type: ignore[valid-type]
+    mmi: Optional[  # type: ignore[valid-type]
+        ChoiceEnum(["brown", "tokens", "codes", "none"])
+    ] = option(
         None,
         "what p(z|context) reads: brown: the context's codes (variational Brown clustering); "
         "tokens: its word embeddings; none: no MMI term (default: brown with sovq, else none); the "
-        "target's predictor also reads the encoder's output, as in the authors' code",
+        "target's predictor also reads the encoder's output, as in the authors' code, with codes, "
+        "beyond the paper and otherwise brown, that of the code stream alone",
     )
     encoder_predictor_layers: int = option(3, "layers of the source side's p(z|context)")
     decoder_predictor_layers: int = option(6, "layers of the target side's p(z|context)")
@@ -122,6 +125,8 @@ class SQTransformerConfig(FairseqDataclass):
         if self.quantizer != "sovq" and self.mmi != "none":
             raise ValueError(f"--mmi {self.mmi} needs --quantizer sovq, not {self.quantizer}")
         variant = (self.attention, self.code_classes)
+        if plain and self.mmi == "codes":
+            raise ValueError("--mmi codes goes with --attention sal or srl")
         if self.class_meanings == "own" and variant != ("sal", "substitution"):
             raise ValueError(
                 "--class-meanings own goes with --attention sal and --code-classes substitution"

@@ -46,6 +46,7 @@ class StreamStack(nn.Module):
             cross = "shared" if shared else "own"
         #: whether nothing reads the code stream of the last layer
         self.words_only = sal and (decoder or shared) and cfg.class_meanings != "own"
+        self.words_only &= decoder or cfg.mmi != "codes"
         self.layers: Any = nn.ModuleList(
             StreamLayer(
                 dim,

@@ -20,6 +20,7 @@ from compgen_fairseq.models.sq_transformer import SQTransformerModel
         ({"attention": "srl", "quantizer": "none"}, "--attention srl needs codes"),
         ({"quantizer": "sovq", "mmi": "none"}, "--quantizer sovq needs an MMI term"),
         ({"quantizer": "vq", "mmi": "brown"}, "--mmi brown needs --quantizer sovq, not vq"),
+        ({"quantizer": "sovq", "attention": "plain", "mmi": "codes"}, "--mmi codes goes with"),
         ({"attention": "plain", "mmi": "tokens"}, "--mmi tokens needs --quantizer sovq, not none"),
         ({"code_classes": "brown", "mmi": "tokens"}, "--code-classes brown has no MMI terms"),
         ({"attention": "plain", "code_classes": "brown"}, "--code-classes brown needs codes"),
@@ -41,6 +42,7 @@ def test_impossible_combinations_are_refused(chosen, message):
         ({"attention": "sal", "quantizer": "vq"}, ("vq", "none", 0.999, True)),
         ({"attention": "plain", "quantizer": "sovq"}, ("sovq", "brown", 1.0, False)),
         ({"attention": "sal", "mmi": "tokens"}, ("sovq", "tokens", 0.999, True)),
+        ({"attention": "sal", "mmi": "codes"}, ("sovq", "codes", 0.999, True)),
         ({"attention": "srl", "code_classes": "brown"}, ("sovq", "none", 1.0, False)),
     ],
 )
