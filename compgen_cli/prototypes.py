@@ -32,11 +32,11 @@ def extract(args: argparse.Namespace) -> None:
         raise ValueError(f"{output} is there already: choose another --output, or --force")
     k = args.prototypes_per_token
     if args.arch is not None:
-        if not has_prototypes(args.arch):
+        if args.arch not in ARCH_CONFIG_REGISTRY or not has_prototypes(args.arch):
             raise ValueError(f"--arch {args.arch} is not a preset of proto_transformer")
         preset = argparse.Namespace()
         ARCH_CONFIG_REGISTRY[args.arch](preset)
-        k = k or preset.prototypes_per_token
+        k = k or getattr(preset, "prototypes_per_token", None)
     state, task, model = load(
         args.checkpoint,
         args.data,

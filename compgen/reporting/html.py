@@ -58,7 +58,8 @@ def html(
 def title(report: Report) -> str:
     """``Results on scan addjump``: the data by the command that prepared it, or by its folder."""
     run = report.rows[0].runs[0]
-    script, *words = shlex.split(str(run.prepared.get("command") or "")) or [run.data.name]
+    command = str(run.prepared.get("command") or "")
+    script, *words = shlex.split(command) or [run.data.name or "unknown data"]
     name = script.rpartition("/")[2].removesuffix(".sh")
     which = words[: words.index("DEST")] if "DEST" in words else []
     return " ".join(["Results on", name, *which])

@@ -1,1 +1,1 @@
-"""Metrics: pure functions over strings, and the fairseq scorers and parsers around them."""
+"""Metrics: pure functions over strings, and the parser of fairseq-generate's log."""

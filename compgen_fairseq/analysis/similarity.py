@@ -15,7 +15,7 @@ from typing import Any
 import torch
 from fairseq import checkpoint_utils
 from fairseq.data import data_utils
-from fairseq.models import ARCH_MODEL_NAME_REGISTRY
+from fairseq.models import ARCH_MODEL_NAME_REGISTRY, MODEL_REGISTRY
 from fairseq.tasks.sentence_prediction import SentencePredictionTask
 from scipy.stats import pearsonr
 from torch import Tensor
@@ -41,13 +41,14 @@ def load(path: str, data: str) -> Any:
     state = checkpoint_utils.load_checkpoint_to_cpu(path)
     cfg, weights = state["cfg"].model, state["model"]
     arch = getattr(cfg, "arch", getattr(cfg, "_name", None))
-    if (kind := ARCH_MODEL_NAME_REGISTRY.get(arch, arch)) != "cat":
+    kind = ARCH_MODEL_NAME_REGISTRY.get(arch, arch)
+    if not issubclass(found := MODEL_REGISTRY.get(kind, object), CATModel):
         raise ValueError(f"{path} holds a {kind} model, not a cat model")
     dictionary = SentencePredictionTask.load_dictionary(str(Path(data, "input0", "dict.txt")))
     codebook = weights.get(f"encoder.layers.{cfg.encoder_layers - 1}.composition.codebook")
     if codebook is not None:  # pre-training takes its size from its data
         cfg.sememe_codes = len(codebook)
-    model = CATModel.build_model(cfg, SimpleNamespace(source_dictionary=dictionary))
+    model = found.build_model(cfg, SimpleNamespace(source_dictionary=dictionary))
     try:
         model.load_state_dict(weights, strict=True)
     except RuntimeError as error:

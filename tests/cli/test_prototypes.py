@@ -7,7 +7,7 @@ import shutil
 import torch
 from fairseq import checkpoint_utils
 from fairseq.models import ARCH_MODEL_REGISTRY
-from fairseq_commands import load
+from fairseq_commands import load, user_dir
 from in_process import output, refusal
 
 from compgen_cli.prototypes import main
@@ -55,6 +55,16 @@ def test_the_preset_says_how_many_prototypes_and_force_replaces_a_file(plain, ti
     assert said.endswith("--arch transformer is not a preset of proto_transformer")
     output(*command, "proto_transformer_wmt_en_de")
     assert load(table)["model"]["encoder.prototypes.vectors"].shape == (6, 5, 16)
+    own = user_dir(
+        tmp_path,
+        "from fairseq.models import register_model, register_model_architecture",
+        "own = type('Own', (compgen_fairseq.ProtoTransformerModel,), {})",
+        "register_model('own_proto')(own)",
+        "register_model_architecture('own_proto', 'own_preset')(lambda args: None)",
+    )
+    assert "--arch own_proto is not a preset" in refusal(*command, "own_proto", "--user-dir", own)
+    output(*command, "own_preset", "--user-dir", own)
+    assert load(table)["model"]["encoder.prototypes.vectors"].shape == (6, 3, 16)
 
 
 def test_the_optimizer_gets_room_for_new_parameters():

@@ -122,15 +122,16 @@ def test_the_page_needs_nothing_else(tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("prepared", "expected"),
+    ("prepared", "data", "expected"),
     [
-        ({"command": "prepare/scan.sh addjump DEST --augment 2"}, "Results on scan addjump"),
-        ({"command": "prepare/cogs.sh DEST"}, "Results on cogs"),
-        ({}, "Results on my-data"),
+        ({"command": "prepare/scan.sh addjump DEST --augment 2"}, "a", "Results on scan addjump"),
+        ({"command": "prepare/cogs.sh DEST"}, "a", "Results on cogs"),
+        ({}, "data-bin/my-data", "Results on my-data"),
+        ({}, "", "Results on unknown data"),
     ],
 )
-def test_the_title_names_the_data(prepared, expected):
-    about = {"prepared": prepared, "data": Path("data-bin/my-data")}
+def test_the_title_names_the_data(prepared, data, expected):
+    about = {"prepared": prepared, "data": Path(data)}
     assert title(report_of([run("a", 1, 50, **about)])) == expected
 
 
