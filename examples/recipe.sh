@@ -70,7 +70,7 @@ train_sq() {
         srl-vq) method=(--attention srl --quantizer vq) ;;
         sal-tokens) method=(--attention sal --mmi tokens) ;;       # - Brown
         srl-tokens) method=(--attention srl --mmi tokens) ;;
-        sal-codes) method=(--attention sal --mmi codes --posterior cosine) ;;  # beyond the paper
+        sal-codes) method=(--attention sal --mmi codes --target-posterior cosine) ;; # beyond the paper
         sal-brown) method=(--attention sal --code-classes brown) ;;
         srl-brown) method=(--attention srl --code-classes brown) ;;
         sal-substitution) method=(--attention sal --code-classes substitution) ;;

@@ -77,6 +77,9 @@ class SQTransformerConfig(FairseqDataclass):
         "similarity of embeddings and codes in q(z|x): distance, as in the published runs, or "
         "cosine, as in the paper's appendix A.4 (unscaled: nearly uniform with many codes)",
     )
+    target_posterior: Optional[ChoiceEnum(SIMILARITIES)] = option(  # type: ignore[valid-type]
+        None, "the same for the target side alone (default: that of --posterior)"
+    )
     code_classes: ChoiceEnum(  # type: ignore[valid-type]
         ["learned", "brown", "substitution"]
     ) = option(

@@ -70,7 +70,7 @@ class StreamStack(nn.Module):
                 cfg.target_codes if decoder else cfg.source_codes,
                 dim,
                 len(dictionary),
-                cfg.posterior,
+                (decoder and cfg.target_posterior) or cfg.posterior,
                 EMA_DECAY if cfg.attention == "sal" else 1.0,
                 straight_through=cfg.attention == "sal",
                 mask_code=self.masks,

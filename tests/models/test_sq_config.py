@@ -55,6 +55,17 @@ def test_what_follows_from_the_attention(chosen, resolved):
     assert (model.cfg.quantizer, model.cfg.mmi, *found) == resolved
 
 
+def test_the_target_can_have_a_posterior_of_its_own():
+    for chosen, expected in (
+        ({}, ["distance", "distance"]),
+        ({"posterior": "cosine"}, ["cosine", "cosine"]),
+        ({"target_posterior": "cosine"}, ["distance", "cosine"]),
+    ):
+        model = build(**chosen)
+        stacks = model.encoder.stack, model.decoder.stack
+        assert [stack.quantizer.similarity for stack in stacks] == expected
+
+
 SEMANTIC_PARSING = (3, 256, 512, 4)
 TRANSLATION = (6, 512, 1024, 8)
 
