@@ -49,9 +49,7 @@ class SQTransformerConfig(FairseqDataclass):
         "sovq: vector quantization with an MMI objective; vq: without; none: no codes "
         "(default: sovq with sal and srl, none with plain)",
     )
-    mmi: Optional[  # type: ignore[valid-type]
-        ChoiceEnum(["brown", "tokens", "codes", "none"])
-    ] = option(
+    mmi: Optional[ChoiceEnum(["brown", "tokens", "codes", "none"])] = option(  # type: ignore
         None,
         "what p(z|context) reads: brown: the context's codes (variational Brown clustering); "
         "tokens: its word embeddings; none: no MMI term (default: brown with sovq, else none); the "
