@@ -1,7 +1,6 @@
 """Which numbers options take. The table of a configuration stands above its class."""
 
 import argparse
-import contextlib
 import math
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, fields
@@ -125,8 +124,11 @@ def check(options: Any) -> None:
     for name, limits in RANGES.items():
         given = getattr(options, name, None)
         for number in given if isinstance(given, list | tuple) else [given]:
-            if isinstance(number, str):  # fairseq's, of an option that follows another by default
-                with contextlib.suppress(ValueError):
-                    number = float(number)
+            if isinstance(number, str) and "${" not in number:  # its default: as another option is
+                try:
+                    number = int(number)
+                except ValueError:
+                    message = f"{flag_of(name)} must be a whole number, not {number}"
+                    raise ValueError(message) from None
             if isinstance(number, int | float) and number not in limits:
                 raise ValueError(f"{flag_of(name)} must be {limits}, not {number}")

@@ -44,7 +44,7 @@ def test_amp_divides_by_the_scale_once_and_keeps_it():
     parameter = torch.nn.Parameter(torch.zeros(1))
     optimizer, resumed = amp(parameter), amp(parameter)
     optimizer._grad_scaler = torch.amp.GradScaler("cpu", init_scale=128.0)  # without CUDA
-    resumed._grad_scaler = torch.amp.GradScaler("cpu", init_scale=64.0)
+    resumed._grad_scaler = torch.amp.GradScaler("cpu", init_scale=64.0, growth_interval=7)
     for steps in (1, 2):
         optimizer.zero_grad()
         optimizer.backward(3 * parameter.sum())
@@ -52,7 +52,8 @@ def test_amp_divides_by_the_scale_once_and_keeps_it():
         optimizer.step()
         assert parameter.item() == -3 * steps
     resumed.load_state_dict(optimizer.state_dict())
-    assert resumed.scaler.get_scale() == 128
+    assert (resumed.scaler.get_scale(), resumed.scaler.get_growth_interval()) == (128, 7)
+    resumed.load_state_dict({**optimizer.state_dict(), "scaler": {}})  # of a machine without GPUs
 
 
 @pytest.mark.parametrize(
@@ -134,6 +135,22 @@ def test_a_parser_that_leaves_out_defaults():
     assert parse(words, "validation", suppress_defaults=True).distributed_world_size == 2
 
 
+@pytest.mark.parametrize(
+    "words",
+    [
+        'compgen_translation --eval-exact-match-args {"lenpen":1,"sampling":false}',
+        'translation_lev --eval-bleu-args {"iter_decode_max_iter":9}',  # as another task decodes
+    ],
+)
+def test_how_validation_may_decode(words):
+    parse(f"data --arch transformer --task {words}")
+
+
+def test_what_a_training_began_from_may_be_gone_when_it_resumes(tmp_path):
+    (tmp_path / "checkpoint_last.pt").touch()
+    parse(f"data --arch transformer --finetune-from-model /none.pt --save-dir {tmp_path}")
+
+
 def test_checkpoints_of_negative_scores_are_found(tmp_path):
     for score in ("-1.500", "-0.2500", "0.1250"):
         (tmp_path / f"checkpoint.best_loss_{score}.pt").touch()
@@ -151,6 +168,13 @@ def test_what_is_not_said_is_named(command, missing, capsys):
     with pytest.raises(SystemExit):
         parse("--help", command)
     assert missing in capsys.readouterr().out
+
+
+def test_folders_that_were_there_are_not_taken_away(tmp_path, monkeypatch):
+    monkeypatch.setattr(compat, "NEW_FOLDERS", made := [])
+    for folder in (tmp_path, tmp_path / "new"):
+        compat.remember_a_new_folder(lambda _: None, str(folder))
+    assert made == [str(tmp_path / "new")]
 
 
 def test_buckets_of_lengths():
@@ -235,7 +259,8 @@ def test_what_this_package_refuses_is_told_where_fairseq_says_something_else(hoo
 def test_what_differs_in_weights_is_told(hook, capsys):
     def load():
         try:
-            torch.nn.Linear(2, 3).load_state_dict(torch.nn.Linear(2, 4).state_dict())
+            own = {**torch.nn.Linear(2, 4).state_dict(), "own": torch.zeros(1)}
+            torch.nn.Linear(2, 3).load_state_dict(own)
         except Exception:
             raise Exception("please ensure that the architectures match.")  # noqa: B904
 
@@ -251,23 +276,32 @@ def test_what_differs_in_weights_is_told(hook, capsys):
         (raised({}.__getitem__, "x"), "KeyError: 'x' (KeyError in "),
         (raised(open, "/none"), "/none: No such file or directory"),
         (AssertionError(), "AssertionError (AssertionError in no known line; COMPGEN_TRACEBACK=1"),
+        (raised(exec, "assert 0", {"__name__": "fairseq"}), "AssertionError (AssertionError in "),
+        (raised(exec, "assert 0, 'no x'", {"__name__": "fairseq"}), ": no x\n"),
+        (raised(exec, "raise ValueError('no x')", {"__spec__": compat.__spec__}), ": no x\n"),
+        (raised(exec, "open('/none')", {"__spec__": compat.__spec__}), ": /none: No such file"),
+        (FileNotFoundError("Dataset not found: x"), ": Dataset not found: x\n"),
+        (RuntimeError("many words " * 90), "many words many w ... (RuntimeError in "),
     ],
 )
 def test_other_errors_end_in_a_sentence_with_their_place(hook, capsys, error, told):
     hook(error)
-    (line,) = capsys.readouterr().err.splitlines()
-    assert line.startswith("fairseq-train: ") and told in line
+    said = capsys.readouterr().err
+    assert said.startswith("fairseq-train: ") and told in said and said.count("\n") == 1
 
 
-@pytest.mark.parametrize("answered", [False, True])
-def test_what_a_worker_died_of_is_told(hook, capsys, answered):
-    trace = 'Traceback (most recent call last):\n  File "{}", line 3, in check\n{}\n'
-    died = trace.format(compat.__file__, "ValueError: --lr is too high")
+@pytest.mark.parametrize(("answered", "kind"), [(False, "ValueError"), (True, "FileNotFoundError")])
+def test_what_a_worker_died_of_is_told(hook, capsys, answered, kind):
+    trace = 'Traceback (most recent call last):\n  File "torch/spawn.py", line 1, in wrap\n'
+    trace += '  File "{}", line 3, in check\n{}\n'
+    died = trace.format(compat.__file__, f"{kind}: --lr is too high")
     if answered:
         died += "\nDuring handling of the above exception, another exception occurred:\n\n"
         died += trace.format("fairseq/trainer.py", "Exception: Cannot load model parameters")
     hook(RuntimeError(f"\n\n-- Process 1 terminated:\n{died}"))
     assert capsys.readouterr().err == "fairseq-train: --lr is too high\n"
+    hook(RuntimeError(trace.format("fairseq/trainer.py", "errors.ValueError: not ours")))
+    assert "not ours (ValueError in fairseq/trainer.py:3; " in capsys.readouterr().err
 
 
 def test_an_interrupt_is_shown_as_ever(hook, capsys):
@@ -302,3 +336,31 @@ def test_no_checkpoint_is_left_of_an_update_that_failed():
     save = mock.Mock()
     records.record_the_checkpoint(save, mock.Mock(), "folder/crash.pt", {})
     save.assert_not_called()
+
+
+@pytest.mark.parametrize(("first", "no_save"), [(True, False), (True, True), (False, False)])
+def test_who_keeps_checkpoints_keeps_their_record(first, no_save):
+    trainer = mock.Mock(is_data_parallel_master=first)
+    trainer.cfg.checkpoint.no_save = no_save
+    trainer.model.parameters.return_value = [torch.zeros(2, 3)]
+    records.record_the_epoch(mock.Mock(), trainer, 5)
+    assert (trainer.epoch, trainer.task.training_options) == (5, trainer.cfg)
+    kept = [mock.call(trainer.get_num_updates(), 6)] if first and not no_save else []
+    assert trainer.run_record.save.call_args_list == kept
+
+
+def test_the_options_of_an_old_model_are_its_own(tmp_path):
+    model = argparse.Namespace(arch="old", task="translation", seed=1, depth=3)
+    sections = {
+        "common": {"seed": 1},
+        "checkpoint": {"save_dir": str(tmp_path)},
+        "distributed_training": {"distributed_world_size": 2},
+        "task": {"_name": "translation"},
+    }
+    trainer = mock.Mock(cfg={**sections, "model": model}, cuda=True)
+    trainer.get_num_updates.return_value = 0
+    with mock.patch("torch.cuda.get_device_name", return_value="H100"):
+        session = records._new_record(trainer).session
+    own = {"_name": "old", "arch": "old", "depth": 3}
+    assert session["settings"] == {**sections, "model": own}
+    assert (session["machine"]["gpus"], session["machine"]["processes"]) == (["H100"], 2)

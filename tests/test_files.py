@@ -4,7 +4,7 @@ import pytest
 import torch
 from fairseq.data import Dictionary, data_utils
 from fairseq.data.huffman import HuffmanCodeBuilder, HuffmanMMapIndexedDatasetBuilder
-from fairseq.data.indexed_dataset import MMapIndexedDatasetBuilder
+from fairseq.data.indexed_dataset import IndexedDatasetBuilder, MMapIndexedDatasetBuilder
 
 import compgen_fairseq  # noqa: F401  (checks what is opened)
 
@@ -19,6 +19,10 @@ def test_a_pair_without_alignment(tmp_path):
     assert [links.tolist() for links in data] == [[0, 0, 1, 1], [], [0, 1]]
     with pytest.raises(ValueError, match=r"src-tgt\.idx contradicts itself"):
         data_utils.load_indexed_dataset(prefix, Dictionary())
+    (tmp_path / "train.align.src-tgt1.idx").touch()
+    assert len(data_utils.load_indexed_dataset(prefix, None)) == 3
+    with pytest.raises(ValueError, match=r"src-tgt1\.bin is missing beside train"):
+        data_utils.load_indexed_dataset(prefix, None, combine=True)
 
 
 def test_huffman_coded_sentences(tmp_path):
@@ -28,3 +32,10 @@ def test_huffman_coded_sentences(tmp_path):
     with HuffmanMMapIndexedDatasetBuilder(prefix, code.build_code()) as builder:
         builder.add_item(["b", "a"])
     assert len(data_utils.load_indexed_dataset(prefix, Dictionary())) == 1
+
+
+def test_sentences_of_the_older_kind(tmp_path):
+    builder = IndexedDatasetBuilder(f"{tmp_path}/train.bin")
+    builder.add_item(torch.tensor([4, 5, 2]))
+    builder.finalize(f"{tmp_path}/train.idx")
+    assert len(data_utils.load_indexed_dataset(f"{tmp_path}/train", Dictionary())) == 1

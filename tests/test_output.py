@@ -12,7 +12,7 @@ from compgen.text import write_lines
 
 
 def test_all_files_are_written_or_none(tmp_path):
-    write_files((tmp_path / "a", "1"), (tmp_path / "b", "2"), (None, "3"))
+    write_files((tmp_path / "a", "1"), (tmp_path / "b", "2"), (None, "3"), ("", "4"))
     (tmp_path / "folder").mkdir()
     for bad in (tmp_path / "folder", tmp_path / "none" / "c", tmp_path / "a" / "c"):
         with pytest.raises(ValueError, match=rf"^{bad}: "):
@@ -25,14 +25,17 @@ def test_all_files_are_written_or_none(tmp_path):
 
 def test_what_is_written_can_be_read(tmp_path):
     rows = [{"word": "狗, 猫", "count": 3}, {"word": 'a "b"', "count": None}]
-    path = write_csv(tmp_path / "new" / "table.csv", rows)
+    path = write_csv(tmp_path / "new" / "er" / "table.csv", rows)
     with path.open(encoding="utf-8", newline="") as file:
         assert list(csv.DictReader(file)) == [
             {"word": "狗, 猫", "count": "3"},
             {"word": 'a "b"', "count": ""},
         ]
-    path = write_json(tmp_path / "new" / "table.json", rows)
-    assert json.loads(path.read_text(encoding="utf-8")) == rows
+    assert b"\r" not in path.read_bytes()
+    assert write_csv(tmp_path / "empty.csv", []).read_text() == "\n"
+    path = write_json(path.with_name("table.json"), rows)
+    text = path.read_text(encoding="utf-8")
+    assert json.loads(text) == rows and "狗" in text
     assert sorted(p.name for p in path.parent.iterdir()) == ["table.csv", "table.json"]
 
 
@@ -56,6 +59,7 @@ def test_what_cannot_be_written_leaves_nothing(tmp_path):
 def test_a_link_stays_a_link_and_a_pipe_a_pipe(tmp_path):
     link, pipe = tmp_path / "link", tmp_path / "pipe"
     link.symlink_to("file")
+    (tmp_path / "file").write_text("0")
     os.mkfifo(pipe)
     reader = os.open(pipe, os.O_RDONLY | os.O_NONBLOCK)
     write_files((link, "1"), (pipe, "2"))

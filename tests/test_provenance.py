@@ -10,7 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from compgen.provenance import Record, cpu_seconds, machine, revision, this_machine
+from compgen import provenance
+from compgen.provenance import Record, cpu_seconds, machine, revision, this_machine, versions
 
 SETTINGS = {"common": {"seed": 1}}
 
@@ -18,18 +19,23 @@ SETTINGS = {"common": {"seed": 1}}
 def test_sessions_add_up_and_a_fresh_start_begins_anew(tmp_path, monkeypatch):
     monkeypatch.setattr(sys, "argv", ["/bin/fairseq-train", "my data", "--betas", "(0.9,0.98)"])
     Record(tmp_path, SETTINGS, 0).save(0, 7)
-    Record(tmp_path, SETTINGS, 40).save(90, 8)
+    monkeypatch.setattr(provenance, "cpu_seconds", lambda: 90)
+    resumed = Record(tmp_path, SETTINGS, 40)
+    resumed.began -= 120
+    resumed.save(90, 8)
     found = json.loads((tmp_path / "RUN.json").read_text())
     assert (found["updates"], found["parameters"]) == (90, 8)
     first, second = found["sessions"]
     assert (first["from_update"], second["from_update"]) == (0, 40)
+    assert (second["minutes"], second["cpu_minutes"]) == (2, 1.5)
     assert first["command"] == "fairseq-train 'my data' --betas '(0.9,0.98)'"
     assert first["settings"] == SETTINGS and first["versions"]["torch"]
     Record(tmp_path, SETTINGS, 0).save(1, 8)
     assert len(json.loads((tmp_path / "RUN.json").read_text())["sessions"]) == 1
-    (tmp_path / "RUN.json").write_text("{")
-    with pytest.raises(ValueError, match=r"RUN\.json: it is not a record of a training; remove it"):
-        Record(tmp_path, SETTINGS, 1)
+    for text in ("{", "{}", "[]"):
+        (tmp_path / "RUN.json").write_text(text)
+        with pytest.raises(ValueError, match=r"RUN\.json: it is not a record of a training"):
+            Record(tmp_path, SETTINGS, 1)
     with pytest.raises(ValueError, match=r"none/RUN\.json: No such file"):
         Record(tmp_path / "none", SETTINGS, 0).save(0, 0)
 
@@ -43,22 +49,32 @@ def test_the_time_of_a_worker_that_still_runs_counts():
         while cpu_seconds() < before + 0.2:  # this process waits
             assert time.monotonic() < end
             time.sleep(0.1)
+        counted, then = cpu_seconds(), time.monotonic()
     finally:
         worker.kill()
         worker.join()
+    most = counted + 2 * (time.monotonic() - then)
+    assert counted - 0.05 < cpu_seconds() < most + 0.05  # as one that has ended
 
 
 def test_the_machine_in_words(monkeypatch):
     monkeypatch.setenv("OMP_NUM_THREADS", "3")
-    cores = len(os.sched_getaffinity(0))
+    monkeypatch.setattr(os, "sched_getaffinity", lambda _: range(5))
     said = machine(this_machine(["NVIDIA H100"], 2))
-    assert said.startswith(f"NVIDIA H100, {cores} cores of ")
-    assert said.endswith(", OMP_NUM_THREADS 3, 2 processes")
+    assert said.startswith("NVIDIA H100, 5 cores of ")
+    assert said.endswith(", OMP_NUM_THREADS 3, 2 processes") and "model name" not in said
 
 
-def test_the_revision_is_this_repository_s():
+def test_what_is_not_installed_has_no_version(monkeypatch):
+    monkeypatch.setattr(provenance, "PACKAGES", ("numpy", "no-such-package"))
+    assert list(versions()) == ["python", "numpy"]
+
+
+def test_the_revision_is_this_repository_s(monkeypatch):
     words = ["git", "-C", str(Path(__file__).parent), "rev-parse", "HEAD"]
     done = subprocess.run(words, capture_output=True, text=True)
     if done.returncode:
         pytest.skip("this is not a clone")
     assert str(revision()).removesuffix("-dirty") == done.stdout[:12]
+    monkeypatch.setattr(provenance, "__file__", str(Path(__file__).with_name("installed.py")))
+    assert revision() is None  # in a repository of something else

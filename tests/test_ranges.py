@@ -4,7 +4,7 @@ import argparse
 import inspect
 import sys
 import typing
-from dataclasses import fields
+from dataclasses import dataclass, fields
 from types import SimpleNamespace
 
 import pytest
@@ -49,6 +49,8 @@ def test_fairseqs_defaults_are_in_their_ranges():
         ("lr", [0.1, -1.0], "--lr must be at least 0, not -1.0"),
         ("lr", (float("inf"),), "--lr must be at least 0, not inf"),
         ("mask_prob", 1.5, "--mask-prob must be at least 0 and at most 1, not 1.5"),
+        ("batch_size_valid", "0", "--batch-size-valid must be at least 1, not 0"),
+        ("batch_size_valid", "4.5", "--batch-size-valid must be a whole number, not 4.5"),
         ("seed", -1, f"--seed must be at least 0 and below {2**32}, not -1"),
     ],
 )
@@ -68,7 +70,8 @@ clip-norm=-1 label-smoothing=1 max-update=-5 distributed-world-size=0 mmi-entrop
 encoder-commitment=nan prototype-stage1-epochs=-1 prototype-max-tokens=0 prototype-memory=0
 prototype-sample-size=-1 prototype-min-count=0 reconstruction=-1 reconstruction-beta=1
 sparsity=-0.01 semantic-dim=0 dropout=-1 sememe-codes=-1 pooler-dropout=1 max-positions=0
-tokens-per-sample=0 nuance=-1 guided-decomposition=-1
+tokens-per-sample=0 nuance=-1 guided-decomposition=-1 momentum=1 lenpen=100 predictor-share=0
+temperature=0
 """
 
 
@@ -80,15 +83,20 @@ def test_a_number_out_of_its_range_is_refused_by_its_flag():
 
 
 @pytest.mark.parametrize(
-    "fine", [{"dropout": 0}, {"mask_prob": 1}, {"max_tokens": None}, {"lr": [0.1]}, {"seed": 1}]
+    "fine",
+    [
+        *({"dropout": 0}, {"mask_prob": 1}, {"max_tokens": None}, {"lr": [0.1]}, {"seed": 1}),
+        *({"lenpen": -1}, {"ema_decay": 1}, {"batch_size_valid": "${dataset.batch_size}"}),
+    ],
 )
 def test_others_are_not(fine):
     check(SimpleNamespace(**fine))
 
 
 def test_a_table_is_about_its_own_options_and_contradicts_no_other():
+    @dataclass
     class Configuration:
-        __dataclass_fields__: typing.ClassVar = {}
+        dropout: float
 
     for name, limits in (("nothing_of_the_kind", AT_LEAST_1), ("dropout", AT_LEAST_0)):
         with pytest.raises(ValueError, match=name):

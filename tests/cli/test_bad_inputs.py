@@ -82,7 +82,7 @@ def _data(root: Path) -> None:
     change("small-dictionary", "dict.src.txt", content=dictionary.splitlines(True)[0])
     change("empty-dictionary", "dict.tgt.txt")
     (root / "broken" / "empty-dictionary" / "dict.tgt.txt").touch()
-    change("empty-index", *everywhere("src", "idx"), keep=1)
+    change("empty-index", *everywhere("src", "idx"), keep=12)
     change("half-index", *everywhere("tgt", "idx"), keep=50)
     change("foreign-index", *everywhere("src", "idx"), content=b"hello" * 20)
     change("long-index", *everywhere("src", "idx"), more=b"more")
@@ -242,10 +242,11 @@ def test_a_command_ends_in_a_sentence(case, world, monkeypatch):
         ("> /dev/full", 1, "compgen-score: standard output: No space left on device\n"),
         # as "| head": quiet, with the status of a command that SIGPIPE ended
         ("| true; exit ${PIPESTATUS[0]}", 128 + signal.SIGPIPE, ""),
+        (">&-", 0, ""),
     ],
 )
 def test_standard_output_that_is_full_or_that_nobody_reads(redirect, status, said, world):
     program = Path(sys.executable).with_name("compgen-score")
-    line = f"{program} {world}/logs/whole {redirect}"
+    line = f"env -u PYTHONUNBUFFERED {program} {world}/logs/whole {redirect}"
     done = subprocess.run(["bash", "-c", line], stderr=subprocess.PIPE, text=True, check=False)
     assert (done.returncode, done.stderr) == (status, said)

@@ -52,8 +52,9 @@ def test_table() -> None:
     assert table("t", lines, ("a", "b")) == [["z", 'x "y'], ["", ""]]
     with pytest.raises(ValueError, match="t has no column 'c'; its first line names id, b, a"):
         table("t", lines, ("a", "c"))
-    with pytest.raises(ValueError, match="t, line 4 has 2 fields, but the first has 3"):
-        table("t", [*lines, "1\t2"], ("a",))
+    for line, n in (("1\t2", 2), ("1\t2\t3\t4", 4)):
+        with pytest.raises(ValueError, match=f"t, line 4 has {n} fields, but the first has 3"):
+            table("t", [*lines, line], ("a",))
     with pytest.raises(ValueError, match="t has no column 'a'"):
         table("t", [], ("a",))
 

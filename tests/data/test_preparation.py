@@ -245,9 +245,12 @@ def test_only_a_newline_ends_a_line(tmp_path: Path) -> None:
     lines = ["a\u2028b", "c\x85d\x0c", "", "e\u3000f"]
     write_lines(path, lines)
     assert read_lines(path) == lines
+    assert path.read_bytes().decode() == "".join(f"{line}\n" for line in lines)
     assert count_lines(path) == len(lines)
-    path.write_bytes(b"a\r\nb")
-    assert read_lines(path) == ["a", "b"]
+    path.write_bytes(b"a\rb\r\nc")
+    assert read_lines(path) == ["a\rb", "c"]
+    with pytest.raises(ValueError, match="it has 2 lines, but the log has 1 sentences"):
+        read_lines(path, 1)
     path.write_bytes(b"\xff\n")
     with pytest.raises(ValueError, match="text: not UTF-8"):
         read_lines(path)

@@ -82,6 +82,7 @@ def test_a_queue_is_worked_off_and_recorded(out, tmp_path):
 
     status = tables(out, "--status", "", "--file", runs)
     assert "waiting  tiny/other/plain.1" in status and "2 done, 0 running, 1 failed" in status
+    assert "plane.3 starts" in tables(out, "plane", "--file", runs, status=1)  # tried again
     again = tables(out, "tiny/a/(mine|plain)", "--file", runs)
     assert again == ""  # nothing is left
     runs.write_text(runs.read_text().replace(f"sal-brown 3 {QUICK}", "sal-brown 3 UPDATES=11"))
@@ -154,6 +155,54 @@ def test_a_plugin_of_ones_own_also_evaluates(tmp_path):
         assert folder.steps(tmp_path)["evaluate"][3:] == [str(folder.path), *plugin]
 
 
+def test_what_a_run_is_given(tmp_path, monkeypatch):
+    theirs = {"OMP_NUM_THREADS": "2", "PYTHONPATH": "/own", "UPDATES": "7", "SEED": "9"}
+    for name, text in theirs.items():
+        monkeypatch.setenv(name, text)
+    lines = ("run 1 tiny/a b 1", "run 1 tiny/a mine:c 1 TABLE=@b/last.pt PLAIN=@b KIND=x")
+    *_, run = parse(file(tmp_path, *lines))
+    given, before = Folder(run, tmp_path)._environment(), tmp_path / "tiny/a/b.1"
+    wanted = {"TABLE": f"{before}/last.pt", "PLAIN": str(before), "KIND": "x", "METHOD": "c"}
+    wanted |= {"SEED": "1", "OMP_NUM_THREADS": "2", "PYTHONPATH": f"{EXAMPLES.parent}:/own"}
+    assert wanted.items() <= given.items() and "UPDATES" not in given
+    assert "priority" not in run.row()  # it may change
+    (run,) = parse(file(tmp_path, "data own scan scan.sh addjump", "run 1 own/a b 1"))
+    prepare = Folder(run, tmp_path).steps(tmp_path)["prepare"]
+    assert prepare[1:] == [f"{EXAMPLES.parent}/prepare/scan.sh", "addjump", f"{tmp_path}/own"]
+
+
+def queue_of(tmp_path, *lines):
+    """A queue of two jobs, and the folders of its runs."""
+    args = argparse.Namespace(file=file(tmp_path, *lines), patterns=[""], out=tmp_path, jobs=2)
+    queue = Queue(args)
+    folders = queue.folders()
+    for folder in folders:
+        folder.path.mkdir(parents=True)
+    return queue, folders
+
+
+def test_what_is_begun_and_what_waits(tmp_path):
+    lines = ("run 1 tiny/a b 1 PLAIN=@c", "run 2 tiny/a c 1", "run 2 tiny/a d 1")
+    queue, (b, c, d) = queue_of(tmp_path, *lines)
+    (d.path / "ROW.json").touch()
+    assert queue._ready(dict.fromkeys((b, c, d), "waiting")) == [d, c]
+    queue.tried.add(d.run.path)
+    assert queue._ready({b: "waiting", c: "done", d: "waiting"}) == [b]
+
+
+def test_when_the_last_one_is_trained(tmp_path, monkeypatch):
+    monkeypatch.setattr("tables._until", str)
+    queue, (b, c, d, again) = queue_of(tmp_path, "run 1 tiny/a b,c,d 1", "run 2 tiny/a b 2")
+    report = "num_updates={}, wall={}, time left {} min\n"
+    for folder, wall, left in ((b, 600, 30), (c, 2400, 10)):
+        earlier, last = report.format(5, 6, 70), report.format("1e+03", wall, left)
+        (folder.path / "train.out").write_text(f"{earlier:20000}{earlier}{last}")
+    assert b.progress() == (1000, 30, 40)
+    states = {b: "running", c: "running", d: "waiting", again: "waiting"}
+    told = "0 done, 2 running, 0 failed, 2 waiting; trained 70.0, 2 at a time"
+    assert queue.summary(states) == told  # d from 10 to 55, as b and c in the mean; b.2 from 30
+
+
 def test_what_is_needed_first_may_need_another(tmp_path):
     lines = ("run 1 tiny/a c 1", "run 2 tiny/a b 1 PLAIN=@c", "run 3 tiny/a a 1 PLAIN=@b")
     status = tables(tmp_path, "/a.1", "--status", "--file", file(tmp_path, *lines))
@@ -187,6 +236,9 @@ def test_errors_are_sentences(tmp_path):
         "data tiny scan": "the data tiny are named twice",
         "data other scam": "there is no ",
         "row 1": "a line is 'data NAME",
+        "data other": "a line is 'data NAME",
+        "run 1 tiny/a plain": "a line is 'data NAME",
+        "run 1 tiny/a pl/ain 1": "'pl/ain' is not the name of a method",
     }
     for line, message in wrong.items():
         runs = file(tmp_path, line)
@@ -200,6 +252,7 @@ def test_errors_are_sentences(tmp_path):
     assert "tiny/a/proto-two-pass.1 needs tiny/a/transformer.1, which is not there" in said
     assert "say which runs" in tables(tmp_path, "--file", runs, status=2)
     runs = file(tmp_path, "run 1 tiny/a plain 1")
+    assert "unterminated" in tables(tmp_path, "(", "--file", runs, status=2)
     assert "no run matches cogs" in tables(tmp_path, "cogs", "--file", runs, status=2)
     no_jobs = ("--status", "--jobs", 0, "--file", runs)
     assert "--jobs is at least 1, not 0" in tables(tmp_path, "", *no_jobs, status=2)

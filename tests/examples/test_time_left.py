@@ -30,14 +30,14 @@ class Log:
 
 
 def test_the_pace_counts_from_the_first_update_seen():
-    valid = "2026 | INFO | valid | num_updates 300\n"
-    log = Log((5, CONFIG), (100, line(200)), (160, line(300)), (170, valid), (400, line(500)))
+    second = "2026 | INFO | fairseq.trainer | begin training epoch 2\n"
+    log = Log((5, CONFIG), (100, line(200)), (160, line(300)), (170, second), (400, line(500)))
     assert list(time_left.training(log, log.clock)) == [
         CONFIG,
         line(200),
         # 100 updates in 60 s: 700 more take 420 s
         line(300).rstrip() + ", time left 7 min\n",
-        valid,
+        second,
         # 300 updates in 300 s: 500 more take 500 s
         line(500).rstrip() + ", time left 9 min\n",
     ]
@@ -69,13 +69,20 @@ def test_a_resumed_training_has_an_estimate_at_once_and_says_what_its_end_waits_
 def test_silence_is_filled_with_what_is_going_on():
     begin = "2026 | INFO | fairseq.trainer | begin training epoch 1\n"
     valid = '2026 | INFO | fairseq_cli.train | begin validation on "valid" subset\n'
-    log = Log((30, None), (40, begin), (70, None), (80, valid), (110, None), (140, None))
-    said = [text for text in time_left.training(log, log.clock) if text not in (begin, valid)]
+    saved = "2026 | INFO | fairseq.checkpoint_utils | Saved checkpoint x.pt\n"
+    log = Log(
+        *((30, None), (40, begin), (70, None), (80, valid), (110, None), (140, None)),
+        *((150, saved), (180, None), (190, valid), (200, line(5)), (210, line(6)), (230, None)),
+    )
+    passed = (begin, valid, saved, line(5), line(6))
+    said = [text for text in time_left.training(log, log.clock) if text not in passed]
     assert said == [
         "preparation is going on, 30 s so far\n",
         "training is going on, 30 s so far\n",
         "validation is going on, 30 s so far\n",
         "validation is going on, 60 s so far\n",
+        "training is going on, 30 s so far\n",
+        "training is going on, 20 s so far\n",
     ]
 
 

@@ -30,8 +30,9 @@ def test_sentences_become_plain_text(options, text, plain):
 
 
 def test_subwords_are_refused_where_nothing_joins_them():
-    with pytest.raises(ValueError, match="the sentences are in subwords: decode with --remove-bpe"):
-        plain_text(["a b", "a@@ b  c"], BleuOptions())
+    for text in ("a@@ b  c", "▁a b"):
+        with pytest.raises(ValueError, match="are in subwords: decode with --remove-bpe"):
+            plain_text(["a b", text], BleuOptions())
 
 
 def test_chinese_segmentation_does_not_count():

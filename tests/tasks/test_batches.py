@@ -72,3 +72,14 @@ def test_processes_of_an_epochs_own_batches_end_with_it(tiny_data):
             assert multiprocessing.active_children() == before
     finally:
         gc.enable()
+
+
+def test_a_resumed_training_has_the_batches_of_the_first_epoch(tiny_data):
+    made = []
+    for epoch, anew in ((1, False), (2, False), (2, True)):
+        task, dataset = load(tiny_data)
+        limits = {"max_tokens": 200, "update_epoch_batch_itr": anew}
+        batches = task.get_batch_iterator(dataset, epoch=epoch, **limits)
+        assert batches.epoch == epoch
+        made.append(np.concatenate(batches.frozen_batches).tolist())
+    assert made[0] == made[1] != made[2]
