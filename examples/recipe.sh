@@ -70,16 +70,15 @@ train_sq() {
         srl-vq) method=(--attention srl --quantizer vq) ;;
         sal-tokens) method=(--attention sal --mmi tokens) ;;       # - Brown
         srl-tokens) method=(--attention srl --mmi tokens) ;;
-        sal-codes) method=(--attention sal --mmi codes --target-posterior cosine) ;; # beyond the paper
-        sal-brown) method=(--attention sal --code-classes brown) ;;
+        sal-brown) method=(--attention sal --code-classes brown) ;;  # beyond the paper
         srl-brown) method=(--attention srl --code-classes brown) ;;
         sal-substitution) method=(--attention sal --code-classes substitution) ;;
         srl-substitution) method=(--attention srl --code-classes substitution) ;;
         sal-meanings) method=(--attention sal --code-classes substitution --class-meanings own) ;;
         *)
             refuse "METHOD=$METHOD is none of sq, sal, srl, plain, none, sal-vq, srl-vq," \
-                "sal-tokens, srl-tokens, sal-codes, sal-brown, srl-brown, sal-substitution," \
-                "srl-substitution, sal-meanings, $TRANSFORMERS${OTHER_METHODS:+, $OTHER_METHODS}"
+                "sal-tokens, srl-tokens, sal-brown, srl-brown, sal-substitution, srl-substitution," \
+                "sal-meanings, $TRANSFORMERS${OTHER_METHODS:+, $OTHER_METHODS}"
             ;;
     esac
     if [[ $SIZE == tiny ]]; then

@@ -49,12 +49,11 @@ class SQTransformerConfig(FairseqDataclass):
         "sovq: vector quantization with an MMI objective; vq: without; none: no codes "
         "(default: sovq with sal and srl, none with plain)",
     )
-    mmi: Optional[ChoiceEnum(["brown", "tokens", "codes", "none"])] = option(  # type: ignore
+    mmi: Optional[ChoiceEnum(["brown", "tokens", "none"])] = option(  # type: ignore[valid-type]
         None,
         "what p(z|context) reads: brown: the context's codes (variational Brown clustering); "
         "tokens: its word embeddings; none: no MMI term (default: brown with sovq, else none); the "
-        "target's predictor also reads the encoder's output, as in the authors' code, with codes, "
-        "beyond the paper and otherwise brown, that of the code stream alone",
+        "target's predictor also reads the encoder's output, as in the authors' code",
     )
     encoder_predictor_layers: int = option(3, "layers of the source side's p(z|context)")
     decoder_predictor_layers: int = option(6, "layers of the target side's p(z|context)")
@@ -74,9 +73,6 @@ class SQTransformerConfig(FairseqDataclass):
         "distance",
         "similarity of embeddings and codes in q(z|x): distance, as in the published runs, or "
         "cosine, as in the paper's appendix A.4 (unscaled: nearly uniform with many codes)",
-    )
-    target_posterior: Optional[ChoiceEnum(SIMILARITIES)] = option(  # type: ignore[valid-type]
-        None, "the same for the target side alone (default: that of --posterior)"
     )
     code_classes: ChoiceEnum(  # type: ignore[valid-type]
         ["learned", "brown", "substitution"]
@@ -126,8 +122,6 @@ class SQTransformerConfig(FairseqDataclass):
         if self.quantizer != "sovq" and self.mmi != "none":
             raise ValueError(f"--mmi {self.mmi} needs --quantizer sovq, not {self.quantizer}")
         variant = (self.attention, self.code_classes)
-        if plain and self.mmi == "codes":
-            raise ValueError("--mmi codes goes with --attention sal or srl")
         if self.class_meanings == "own" and variant != ("sal", "substitution"):
             raise ValueError(
                 "--class-meanings own goes with --attention sal and --code-classes substitution"

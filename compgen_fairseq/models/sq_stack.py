@@ -46,7 +46,6 @@ class StreamStack(nn.Module):
             cross = "shared" if shared else "own"
         #: whether nothing reads the code stream of the last layer
         self.words_only = sal and (decoder or shared) and cfg.class_meanings != "own"
-        self.words_only &= decoder or cfg.mmi != "codes"
         self.layers: Any = nn.ModuleList(
             StreamLayer(
                 dim,
@@ -70,7 +69,7 @@ class StreamStack(nn.Module):
                 cfg.target_codes if decoder else cfg.source_codes,
                 dim,
                 len(dictionary),
-                (decoder and cfg.target_posterior) or cfg.posterior,
+                cfg.posterior,
                 EMA_DECAY if cfg.attention == "sal" else 1.0,
                 straight_through=cfg.attention == "sal",
                 mask_code=self.masks,

@@ -72,14 +72,14 @@ class SQEncoder(FairseqEncoder):
                 x, keep, q.codes, q.raw, q.logits, q.codebook, next_codes, next_keep, layers
             )
             if stack.masks:
-                context = quantized.raw if stack.mmi != "tokens" else x
+                context = quantized.raw if stack.mmi == "brown" else x
                 masked = draw_positions(keep & src_tokens.ne(stack.eos), anew=self.training)
                 context = torch.where(masked.unsqueeze(-1), quantized.mask_code.type_as(x), context)
                 stack.predict_codes(side, context, mask, masked, None)
                 # one-word sentences say nothing of H(Z); the authors leave out batches of them
                 side.marginal = masked & (keep.sum(1, keepdim=True) > 2)
             elif stack.predictor is not None:
-                context = quantized.vectors if stack.mmi != "tokens" else x
+                context = quantized.vectors if stack.mmi == "brown" else x
                 causal = causal_mask(x.size(1), x) + mask
                 stack.predict_codes(side, context, causal, next_keep, following)
         return {
@@ -197,10 +197,9 @@ class SQDecoder(FairseqIncrementalDecoder):
                 x, keep, q.codes, q.raw, q.logits, q.codebook, next_codes, keep, layers
             )
             if stack.predictor is not None:
-                context = quantized.vectors if stack.mmi != "tokens" else x
+                context = quantized.vectors if stack.mmi == "brown" else x
                 causal = causal_mask(tokens.size(1), x) + padding_mask(keep, x.dtype)
-                source = memory[0 if stack.mmi == "codes" else -1]
-                stack.predict_codes(side, context, causal, keep, following, source, memory_mask)
+                stack.predict_codes(side, context, causal, keep, following, memory[-1], memory_mask)
         attention = None if weights is None else weights.mean(dim=1)
         extra = {"attn": [attention], "structural": side}
         streams = layers[-1]

@@ -21,7 +21,6 @@ ROWS = {  # a result of each row that needs no other run
     for row in [f"{path.parent.relative_to(RESULTS)}/{path.stem.rpartition('.')[0]}"]
 }
 METHODS = {
-    "scan sal-codes": "--attention sal --mmi codes --target-posterior cosine",
     "scan sal-brown": "--attention sal --code-classes brown",
     "scan sal-substitution": "--attention sal --code-classes substitution",
     "scan srl-vq": "--attention srl --quantizer vq",

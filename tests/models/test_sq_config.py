@@ -20,7 +20,6 @@ from compgen_fairseq.models.sq_transformer import SQTransformerModel
         ({"attention": "srl", "quantizer": "none"}, "--attention srl needs codes"),
         ({"quantizer": "sovq", "mmi": "none"}, "--quantizer sovq needs an MMI term"),
         ({"quantizer": "vq", "mmi": "brown"}, "--mmi brown needs --quantizer sovq, not vq"),
-        ({"quantizer": "sovq", "attention": "plain", "mmi": "codes"}, "--mmi codes goes with"),
         ({"attention": "plain", "mmi": "tokens"}, "--mmi tokens needs --quantizer sovq, not none"),
         ({"code_classes": "brown", "mmi": "tokens"}, "--code-classes brown has no MMI terms"),
         ({"attention": "plain", "code_classes": "brown"}, "--code-classes brown needs codes"),
@@ -42,7 +41,6 @@ def test_impossible_combinations_are_refused(chosen, message):
         ({"attention": "sal", "quantizer": "vq"}, ("vq", "none", 0.999, True)),
         ({"attention": "plain", "quantizer": "sovq"}, ("sovq", "brown", 1.0, False)),
         ({"attention": "sal", "mmi": "tokens"}, ("sovq", "tokens", 0.999, True)),
-        ({"attention": "sal", "mmi": "codes"}, ("sovq", "codes", 0.999, True)),
         ({"attention": "srl", "code_classes": "brown"}, ("sovq", "none", 1.0, False)),
     ],
 )
@@ -53,17 +51,6 @@ def test_what_follows_from_the_attention(chosen, resolved):
     if quantizer is not None:
         found = [quantizer.ema_decay, quantizer.straight_through]
     assert (model.cfg.quantizer, model.cfg.mmi, *found) == resolved
-
-
-def test_the_target_can_have_a_posterior_of_its_own():
-    for chosen, expected in (
-        ({}, ["distance", "distance"]),
-        ({"posterior": "cosine"}, ["cosine", "cosine"]),
-        ({"target_posterior": "cosine"}, ["distance", "cosine"]),
-    ):
-        model = build(**chosen)
-        stacks = model.encoder.stack, model.decoder.stack
-        assert [stack.quantizer.similarity for stack in stacks] == expected
 
 
 SEMANTIC_PARSING = (3, 256, 512, 4)

@@ -19,7 +19,6 @@ SIZES = {
 VARIANTS = {
     "sal": {"attention": "sal"},
     "sal-paper": {"attention": "sal", "sal_cross_attention": "paper"},
-    "sal-codes": {"attention": "sal", "mmi": "codes"},
     "srl": {"attention": "srl"},
     "plain": {"attention": "plain"},
     "meanings": {"attention": "sal", "code_classes": "substitution", "class_meanings": "own"},
