@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 import sentence_files
 import torch
-from fairseq_commands import load, status
+from fairseq_commands import load, status, user_dir
 from in_process import output, refusal
 from omegaconf import OmegaConf
 from prepare_scripts import runner
@@ -229,6 +229,18 @@ def test_similarity_of_one_representation(pretrained, data, tmp_path):
     scored = json.loads(out.read_text())
     assert said == f"comp\t{scored['score']:.2f}\t(12 pairs of test)\n"
     assert scored["signature"].startswith("metric:pearson|case:mixed|subset:test|representation:")
+    own = user_dir(
+        tmp_path,
+        "from compgen_fairseq.models.cat import CATConfig, CATModel",
+        "from fairseq.models import register_model",
+        "register_model('own', dataclass=CATConfig)(type('Own', (CATModel,), {}))",
+    )
+    state = load(pretrained)
+    state["cfg"].model.arch = state["cfg"].model._name = "own"
+    state["cfg"] = OmegaConf.to_container(state["cfg"], resolve=True, enum_to_str=True)
+    torch.save(state, changed := tmp_path / "own.pt")
+    flags += ["--user-dir", own]
+    assert output("compgen-similarity", changed, data / "bird", *flags) == said
 
 
 def test_correlation_that_is_not_defined():
