@@ -34,7 +34,9 @@ def test_sessions_add_up_and_a_fresh_start_begins_anew(tmp_path, monkeypatch):
     assert len(json.loads((tmp_path / "RUN.json").read_text())["sessions"]) == 1
     for text in ("{", "{}", "[]"):
         (tmp_path / "RUN.json").write_text(text)
-        with pytest.raises(ValueError, match=r"RUN\.json: it is not a record of a training"):
+        with pytest.raises(
+            ValueError, match=r"RUN\.json: it is not a record of a training; remove it"
+        ):
             Record(tmp_path, SETTINGS, 1)
     with pytest.raises(ValueError, match=r"none/RUN\.json: No such file"):
         Record(tmp_path / "none", SETTINGS, 0).save(0, 0)

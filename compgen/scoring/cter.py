@@ -174,8 +174,8 @@ def align(
     """Put together what belongs to each line; ``parse`` finds a compound's atoms.
 
     Raises:
-        ValueError: if there are not as many of each, or a compound is not in its source, where
-            ``<unk>`` stands for any word.
+        ValueError: if there are not as many of each, or a compound is empty or not in its source,
+            where ``<unk>`` stands for any word.
     """
     if not len(sources) == len(compounds) == len(hypotheses):
         raise ValueError(
@@ -187,6 +187,8 @@ def align(
         for source, compound, hypothesis in zip(sources, compounds, hypotheses, strict=True)
     ]
     for number, line in enumerate(lines, 1):
+        if not line.compound.strip():
+            raise ValueError(f"line {number}: the compound is empty")
         if (
             f" {line.compound} " not in f" {line.source} "  # nearly always enough, and fast
             and _start(words(line.source), line.compound.split()) is None

@@ -60,16 +60,17 @@ def compare_paired(
         seed: of the resamples.
 
     Raises:
-        ValueError: if there are fewer than two units, or not as many of each.
+        ValueError: if there are fewer than two units, or not as many of each, or a value is not
+            between 0 and 1.
     """
     import numpy as np
     from scipy import stats
 
-    first, second = np.asarray(a, dtype=float), np.asarray(b, dtype=float)
-    if first.size != second.size:
-        raise ValueError(f"{first.size} and {second.size} values are not pairs")
+    first, second = _pairs(a, b)
     if first.size < 2:
         raise ValueError("fewer than two units cannot be resampled")
+    if not all(((values >= 0) & (values <= 1)).all() for values in (first, second)):
+        raise ValueError("the values to compare must lie between 0 and 1")
     differences = second - first
     differences[abs(differences) < TIE] = 0  # of equal means over seeds only rounding is left
     a_higher, b_higher = int((differences < 0).sum()), int((differences > 0).sum())
@@ -90,6 +91,18 @@ def compare_paired(
         n=first.size,
         p_value=_p_value(differences[differences != 0]),
     )
+
+
+def _pairs(
+    a: Sequence[float], b: Sequence[float]
+) -> tuple["NDArray[np.float64]", "NDArray[np.float64]"]:
+    """Both systems' values; a ValueError if there are not as many of each."""
+    import numpy as np
+
+    first, second = np.asarray(a, dtype=float), np.asarray(b, dtype=float)
+    if first.shape != second.shape or first.ndim != 1:
+        raise ValueError(f"{len(first)} and {len(second)} values are not pairs")
+    return first, second
 
 
 def _p_value(differences: "NDArray[np.float64]") -> float:
@@ -122,11 +135,16 @@ def relative_change(a: Sequence[float], b: Sequence[float]) -> tuple[float, tupl
 
     Args:
         a: the first system's value for each unit; not all may be 0.
-        b: the second system's, as many and in the same order.
+        b: the second system's, in the same order.
+
+    Raises:
+        ValueError: if there are not as many of each, or all of ``a`` are 0.
     """
     import numpy as np
 
-    first, second = np.asarray(a, dtype=float), np.asarray(b, dtype=float)
+    first, second = _pairs(a, b)
+    if not first.any():
+        raise ValueError("there is no relative change from 0")
     drawn = np.random.default_rng(12345).integers(first.size, size=(RESAMPLES["bs"], first.size))
     before, after = first[drawn].sum(axis=1), second[drawn].sum(axis=1)
     some = before > 0  # from nothing there is no relative change
@@ -177,8 +195,8 @@ def compare_bleu(
         seed: of the resamples, at least 1: sacreBLEU takes 0 for no seed.
 
     Raises:
-        ValueError: if the lengths differ, or there are fewer than two sentences, or too many for
-            the resamples.
+        ValueError: if the lengths differ, there are fewer than two sentences, the test is none of
+            these, or the seed is not positive.
     """
     import numpy as np
     from sacrebleu.significance import PairedTest, Result
@@ -192,12 +210,16 @@ def compare_bleu(
         raise ValueError(f"{len(a)}, {len(b)} and {len(references)} sentences are not pairs")
     if len(references) < 2:
         raise ValueError("fewer than two units cannot be resampled")
+    if test not in BLEU_TESTS:
+        raise ValueError(f"the test is one of {', '.join(BLEU_TESTS)}, not {test!r}")
     resamples = resamples or RESAMPLES[test]
     if resamples * len(references) > MOST_DRAWN:
         raise ValueError(
             f"--resamples {resamples} of {len(references)} sentences don't fit into memory: "
             f"at most {MOST_DRAWN // len(references)}"
         )
+    if seed < 1:
+        raise ValueError(f"the seed must be at least 1, not {seed}")
     texts = plain_text(a, options), plain_text(b, options)
     with (
         mock.patch.dict(os.environ, SACREBLEU_SEED=str(seed)),  # it is read from nowhere else

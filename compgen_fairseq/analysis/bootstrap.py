@@ -34,11 +34,16 @@ def rate(
     other; the rate of a resample is that of all lines of its units.
 
     Args:
-        hits: for each line, of which there is one at least.
+        hits: for each line.
         units: the unit of each line.
         resamples: how many.
         seed: of the resamples.
+
+    Raises:
+        ValueError: if there are no lines.
     """
+    if not len(hits):
+        raise ValueError("no lines have no rate")
     _, which, counts = np.unique(units, return_inverse=True, return_counts=True)
     found = np.bincount(which, weights=np.asarray(hits, dtype=float))
     percent = 100 * float(found.sum() / counts.sum())

@@ -14,8 +14,10 @@ def test_the_rate_is_that_of_all_lines():
     assert rate([True, False, False, True, True], [0, 0, 0, 1, 2], 200, 1) == found
 
 
-def test_one_unit_has_no_interval():
+def test_one_unit_has_no_interval_and_no_line_no_rate():
     assert rate([True, False], [7, 7], 100, 1)[:3] == (50.0, None, None)
+    with pytest.raises(ValueError, match="no lines"):
+        rate([], [], 100, 1)
 
 
 def test_the_interval_is_as_wide_as_the_binomials():

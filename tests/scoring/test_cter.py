@@ -169,6 +169,8 @@ def test_lines_that_do_not_fit():
     assert len(cter.align(list(moses.values()), list(moses), [""] * 3, lambda _: {})) == 3
     with pytest.raises(ValueError, match=r"the compound 'C\+\+ code' is not in the source"):
         cter.align(["the C code runs ."], ["C++ code"], [""], lambda _: {})
+    with pytest.raises(ValueError, match="line 1: the compound is empty"):
+        cter.align(["a"], [""], [""], lambda _: {})
 
 
 def test_context_is_what_the_compound_leaves():

@@ -102,6 +102,23 @@ def test_what_is_not_paired_is_refused():
         compare_bleu(["a"], ["b"], ["a"], BleuOptions())
     with pytest.raises(ValueError, match="2, 1 and 2 sentences are not pairs"):
         compare_bleu(["a", "b"], ["a"], ["a", "b"], BleuOptions())
+    with pytest.raises(ValueError, match="seed must be at least 1, not 0"):
+        compare_bleu(["a", "b"], ["a", "b"], ["a", "b"], BleuOptions(), seed=0)
+    with pytest.raises(ValueError, match="the test is one of bs, ar, not 'xx'"):
+        compare_bleu(["a", "b"], ["a", "b"], ["a", "b"], BleuOptions(), test="xx")
+    with pytest.raises(ValueError, match="2 and 3 values are not pairs"):
+        relative_change([1, 0], [1, 1, 1])
+
+
+@pytest.mark.parametrize("value", [-1, 2, float("nan")])
+def test_only_shares_are_compared(value):
+    with pytest.raises(ValueError, match="must lie between 0 and 1"):
+        compare_paired([1, 0], [1, value])
+
+
+def test_there_is_no_relative_change_from_nothing():
+    with pytest.raises(ValueError, match="no relative change from 0"):
+        relative_change([0, 0], [1, 1])
 
 
 @pytest.fixture
