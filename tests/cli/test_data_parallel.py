@@ -42,13 +42,13 @@ def train(tiny_data, plugin, tmp_path):
     "size, attention, terms",
     [
         (15, "srl", TERMS),
-        pytest.param(18, "srl", TERMS, marks=pytest.mark.long),
+        pytest.param(24, "srl", TERMS, marks=pytest.mark.long),
         (15, "sal", ("commitment_target",)),
     ],
 )
 def test_two_workers_equal_one_with_twice_the_batch(size, attention, terms, train):
     """Unshuffled, two consecutive batches of a size are one of twice the size. 285 pairs are 19
-    batches of 15, so that one worker repeats a batch as a dummy, or 16 batches of 18."""
+    batches of 15, so that one worker repeats a batch as a dummy, or 12 batches of 24."""
     flags = [
         *("--arch", "sq_transformer_scan", "--attention", attention),
         *(("--quantizer", "vq") if attention == "sal" else ()),  # masks would be drawn anew
