@@ -6,6 +6,10 @@ from compgen.scoring.generate_log import Generation, parse
 
 DONE = "INFO:fairseq_cli.generate:Translated {} sentences (10 tokens) in 1.0s (1.0 sentences/s)\n"
 RESULT = "Generate test with beam=5: BLEU4 = 100.00, 100.0/100.0/100.0/100.0\n"
+SKIPPED = (
+    "WARNING:fairseq.tasks.fairseq_task:1 samples have invalid sizes and will be skipped, "
+    "max_positions=(9, 9), first few sample ids=[2]\n"
+)
 
 
 def block(number, hypotheses=("{0}c@@ {0}d",), target=True):
@@ -41,6 +45,13 @@ def test_the_first_of_several_hypotheses_counts():
 def test_texts_may_be_empty_or_hold_odd_spaces():
     lines = ["S-0\t\n", "T-0\ta\u2028b\x85c \n", "H-0\t-1.0\t\n", "D-0\t-1.0\t\n", RESULT]
     assert parse(lines) == Generation([""], ["a\u2028b\x85c "], [""])
+
+
+def test_a_sentence_that_reads_like_a_message_is_none():
+    lines = [line.replace("0a", f"0a {SKIPPED.strip()} {DONE.strip()}") for line in log(0, 1)]
+    assert parse(lines).hypotheses == parse(log(0, 1)).hypotheses
+    with pytest.raises(ValueError, match="no closing line"):
+        parse(lines[:-2])
 
 
 def test_without_detokenized_lines_the_hypotheses_are_read():
@@ -84,12 +95,6 @@ def test_shards_can_be_read_one_after_the_other():
         parse(log(0, 2) + log(1, end=[DONE.format(2)]))
 
 
-SKIPPED = (
-    "WARNING:fairseq.tasks.fairseq_task:1 samples have invalid sizes and will be skipped, "
-    "max_positions=(9, 9), first few sample ids=[2]\n"
-)
-
-
 @pytest.mark.parametrize(
     ("lines", "expected", "message"),
     [
@@ -110,6 +115,7 @@ SKIPPED = (
         (log(), None, "no sentences with hypotheses"),
         ([], 0, "no sentences with hypotheses"),
         (["S-0\ta\n", RESULT], None, "no sentences with hypotheses"),
+        ([line for line in log(0) if line[0] != "S"], None, "no sentences with hypotheses"),
         ([SKIPPED, *log(0, 1)], None, "left out 1 sentences as too long"),
         ([SKIPPED, *log(0, 1)], 2, "left out 1 sentences as too long"),
     ],
