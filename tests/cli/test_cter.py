@@ -91,9 +91,11 @@ def test_table_and_verdicts(files):
 def test_strict_says_so(files):
     folder, _, aligned = files
     (folder / "hypothesis").write_text(lines([*["有 热狗 。"] * 5, *HYPOTHESES[5:]]))
-    assert json.loads(output("compgen-cter", *aligned, "--json"))["instance"] == 0.0
+    score = json.loads(output("compgen-cter", *aligned, "--json"))
+    assert score["instance"] == 0.0 and "options" not in score
     score = json.loads(output("compgen-cter", *aligned, "--json", "--strict"))
     assert score["instance"] == 50.0 and "|rules:strict|" in score["signature"]
+    assert score["options"] == {"strict": True}  # by which a report judges again
 
 
 def test_why(files):
