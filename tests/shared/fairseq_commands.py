@@ -13,8 +13,9 @@ import compgen_fairseq  # noqa: F401 (checkpoints load with it)
 
 
 def user_dir(folder: Path, *lines: str) -> Path:
-    """A user directory below a folder: the plugin, and these lines of Python."""
-    path = folder / "changed_plugin"
+    """A user directory below a folder: the plugin, and these lines of Python. Its name is the
+    folder's, for fairseq imports one directory of a name in a process."""
+    path = folder / f"{folder.name}_plugin"
     path.mkdir()
     (path / "__init__.py").write_text("\n".join(["import compgen_fairseq", *lines]))
     return path
