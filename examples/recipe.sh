@@ -50,6 +50,8 @@ fi
 device=(--cpu)
 if python -c 'import sys, torch; sys.exit(not torch.cuda.is_available())'; then device=(); fi
 export SEED="${SEED:-1}"
+# of fairseq with PyTorch 2.15, as it is imported
+export PYTHONWARNINGS="${PYTHONWARNINGS-ignore::FutureWarning:torch.jit._script}"
 
 [[ ${SIZE:=tiny} == @(tiny|paper) ]] || refuse "SIZE=$SIZE is neither tiny nor paper"
 adam=adam # fairseq's starts 13 operations a parameter, 40% of SAL's, and a GPU waits for each
