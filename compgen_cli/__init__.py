@@ -2,5 +2,5 @@
 
 import warnings
 
-# of fairseq with PyTorch 2.15, as it is imported
+# fairseq's import warns with PyTorch 2.15, before compgen_fairseq.compat.quieten is there
 warnings.filterwarnings("ignore", "`torch.jit.script` is deprecated", FutureWarning)

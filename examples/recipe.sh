@@ -50,7 +50,7 @@ fi
 device=(--cpu)
 if python -c 'import sys, torch; sys.exit(not torch.cuda.is_available())'; then device=(); fi
 export SEED="${SEED:-1}"
-# of fairseq with PyTorch 2.15, as it is imported
+# fairseq's import warns with PyTorch 2.15, before compgen_fairseq.compat.quieten is there
 export PYTHONWARNINGS="${PYTHONWARNINGS-ignore::FutureWarning:torch.jit._script}"
 
 [[ ${SIZE:=tiny} == @(tiny|paper) ]] || refuse "SIZE=$SIZE is neither tiny nor paper"
