@@ -138,8 +138,6 @@ class StrictRules(Rules):
         misplaced = [self._misplaced(line, tested, clause, noun) for clause, noun in nouns]
         again = words(line.source).count(line.atoms.get("N", "")) > 1  # the context needs one, too
         shared = len(nouns) == 1 and again
-        if [] in misplaced and not shared:
-            return ()
         missing = tuple(
             f"atom:{kind}:{line.atoms[kind]}"
             for kind in tested
@@ -161,7 +159,7 @@ class StrictRules(Rules):
 
     def _misplaced(self, line: Line, tested: list[str], clause: str, noun: Span) -> list[str]:
         """The types that do not go with a noun at this place of its clause."""
-        places = {kind: self._places(line, kind, clause) for kind in tested if kind != "N"}
+        places = {kind: self._places(line, kind, clause) for kind in tested}
         before = [
             (spans[-1], kind)
             for kind in ("DET", "ADJ", "MOD")
