@@ -82,6 +82,7 @@ def test_two_systems(worse, tmp_path):
         ("ADJ\told\tvieux\nN\tat the mill\tà l'usine\n", "vieux à l &apos;usine", 0.0),
         ("match\tcharacters\nADJ\told\tAlt\nN\tat the mill\tMühle\n", "altmu\u0308hle", 0.0),
         ("ADJ\told\tgrün\nN\tat the mill\tMühle\n", "gru\u0308n mu\u0308hle", 0.0),
+        ("ADJ\told\t/\nN\tat the mill\tMühle\n", "Mühle", 0.0),  # needs no translation
         ("ADJ\told\tकि\nN\tat the mill\tमें\n", "का में", 100.0),  # vowels apart
     ],
 )
@@ -115,6 +116,10 @@ def test_check_names_every_bad_line(tmp_path):
     assert said.endswith("; compgen-cter --check lists 4 more bad lines")
     said = refusal("compgen-cter", *flags, "--check", "--log", "nowhere")
     assert "--check looks at --lexicon and --compound alone" in said
+    bad.write_text("N\thorse\tPferd\norder\tADJ\tN\n", encoding="utf-8")
+    assert output("compgen-cter", *flags, "--check", status=1).splitlines()[0] == (
+        f"{bad}, line 2: no atom is of the type ADJ of this order"
+    )
     compounds = tmp_path / "compound"
     compounds.write_text("lazy horse\nlazy cat\nlazy cat\nold lazy dog\n")
     flags = [*RULES[:2], "--compound", compounds]
