@@ -117,17 +117,19 @@ def test_check_names_every_bad_line(tmp_path):
     said = refusal("compgen-cter", *flags, "--check", "--log", "nowhere")
     assert "--check looks at --lexicon and --compound alone" in said
     bad.write_text("N\thorse\tPferd\norder\tADJ\tN\n", encoding="utf-8")
-    assert output("compgen-cter", *flags, "--check", status=1).splitlines()[0] == (
-        f"{bad}, line 2: no atom is of the type ADJ of this order"
-    )
+    said = refusal("compgen-cter", *flags, "--log", "nowhere")
+    assert said.endswith(f"{bad}, line 2: no atom is of the type ADJ of this order")
     compounds = tmp_path / "compound"
-    compounds.write_text("lazy horse\nlazy cat\nlazy cat\nold lazy dog\n")
+    compounds.write_text("lazy horse\nlazy cat\nlazy cat\nold lazy dog\n\n")
     flags = [*RULES[:2], "--compound", compounds]
     assert output("compgen-cter", *flags, "--check", status=1).splitlines() == [
         f"{compounds}, line 2: 'cat' in the compound 'lazy cat' is not an atom of the lexicon",
         f"{compounds}, line 4: the compound 'old lazy dog' has two atoms of the type ADJ: 'old' "
         "and 'lazy'",
+        f"{compounds}, line 5: the compound is empty",
     ]
+    said = refusal("compgen-cter", *flags, "--log", "nowhere")
+    assert f"{compounds}, line 2: 'cat' in the compound" in said
 
 
 def test_strict_rules_are_cognitions():
