@@ -159,7 +159,7 @@ class StrictRules(Rules):
 
     def _misplaced(self, line: Line, tested: list[str], clause: str, noun: Span) -> list[str]:
         """The types that do not go with a noun at this place of its clause."""
-        places = {kind: self._places(line, kind, clause) for kind in tested}
+        places = {kind: self._places(line, kind, clause) for kind in tested if kind != "N"}
         before = [
             (spans[-1], kind)
             for kind in ("DET", "ADJ", "MOD")

@@ -53,6 +53,8 @@ def test_the_interval_is_that_of_the_difference():
         (found.b - found.a - half, found.b - found.a + half), abs=0.15
     )
     assert half < 1  # far narrower than for unpaired systems, 2.2
+    low, high = compare_paired([0] * 20, [1] + [0] * 19).interval
+    assert low == 0 < high  # of the resampled means, none of which is below 0
     assert compare_paired([0, 0], [1, 0]).interval == (0, 100)  # a quarter of the resamples each
 
 
@@ -79,6 +81,10 @@ def test_a_relative_change_from_little():
 
 def test_a_relative_change_is_of_the_mean():
     assert relative_change([0.2, 1.0], [0.2, 0.0])[0] == pytest.approx(100 * (0.2 / 1.2 - 1))
+    b = (np.random.default_rng(1).random(2000) < 0.5).astype(float)
+    change, interval = relative_change(np.ones(2000), b)
+    half = 100 * 1.96 * b.std() / 2000**0.5
+    assert interval == pytest.approx((change - half, change + half), abs=0.2)
     # 1.8% of the resamples have five or six of the units that changed, 8.8% have none
     change, interval = relative_change([1] * 6, [2, 2, 1, 1, 1, 1])
     assert (change, *interval) == pytest.approx((100 / 3, 0, 200 / 3))
