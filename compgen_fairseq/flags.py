@@ -102,6 +102,7 @@ def check(args: Namespace) -> None:
     _precision(args)
     _unused(args)
     _adam_betas(args)
+    _search(args)
     for name in ("eval_exact_match_args", "eval_cter_args", "eval_bleu_args"):
         own = name != "eval_bleu_args" or args.task in ("translation", "compgen_translation")
         if own and (text := getattr(args, name, None)) is not None:
@@ -323,3 +324,12 @@ def _adam_betas(args: Namespace) -> None:
         right = False
     if not right:
         raise ValueError(f"--adam-betas must be two numbers below 1, '(0.9, 0.98)', not {text!r}")
+
+
+def _search(args: Namespace) -> None:
+    if getattr(args, "scoring", "") == "exact_match" and getattr(args, "beam", 1) > 1:
+        logger.warning(
+            "--beam %d can spoil exact match: fairseq ends a search once as many hypotheses have "
+            "ended, however unlikely they are; the recipes have --beam 1",
+            args.beam,
+        )

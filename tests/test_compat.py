@@ -117,6 +117,14 @@ def test_a_criterion_without_the_models_own_terms_is_warned_of(caplog):
     assert "trains none of cat_transformer's own terms" in caplog.text
 
 
+@pytest.mark.parametrize(
+    ("words", "warned"), [("", True), ("--beam 1", False), ("--scoring bleu", False)]
+)
+def test_a_wide_beam_for_exact_match_is_warned_of(words, warned, caplog):
+    parse(f"data --path model.pt --scoring exact_match {words}", "generation")
+    assert ("--beam 5 can spoil exact match" in caplog.text) == warned
+
+
 @pytest.mark.parametrize(("words", "processes"), [("--cpu", 1), ("", 4)])
 def test_a_training_without_the_gpus_is_one_process(words, processes):
     with mock.patch("torch.cuda.device_count", return_value=4):
