@@ -330,6 +330,6 @@ def _search(args: Namespace) -> None:
     if getattr(args, "scoring", "") == "exact_match" and getattr(args, "beam", 1) > 1:
         logger.warning(
             "--beam %d can spoil exact match: fairseq ends a search once as many hypotheses have "
-            "ended, however unlikely they are; the recipes have --beam 1",
+            "ended, however unlikely they are; SCAN's and COGS's recipes have --beam 1",
             args.beam,
         )
