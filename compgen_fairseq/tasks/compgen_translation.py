@@ -46,7 +46,7 @@ class CompgenTranslationConfig(prototype_hook.PrototypeTaskConfig, TranslationCo
     eval_exact_match_args: str = option(
         '{"beam": 1}',
         "generation options for exact match as a JSON string, e.g. "
-        '\'{"beam": 4, "max_len_a": 1.2, "max_len_b": 10}\'; '
+        '\'{"beam": 1, "max_len_a": 0, "max_len_b": 500}\'; '
         "what is not given keeps fairseq-generate's default",
     )
     eval_exact_match_remove_bpe: Optional[str] = option(
