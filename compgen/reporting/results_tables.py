@@ -17,14 +17,13 @@ PAPERS = "papers.toml"
 HELD_OUT = ("train20", "last20")  # validation sets of the training distribution's own data
 VERSION = re.compile(r"\|version:.*")  # the end of a signature
 UNTRAINED = 10.0  # percent
-ON_CPUS = re.compile(r"\d+ cores of ")  # a machine with GPUs is named after these
 DOWN = " ↓"  # behind the name of a score whose best value is the lowest
 INTRODUCTION = """\
 # Results
 
 Scores are percentages over whole test sets. *Mean ± std*, *median* and *worst* are over n seeds, of
 the checkpoint that validation chose; *last checkpoint* is mean ± std of the last one. *Paper* is
-the paper's own figure, *ours* a method of no paper. CPU minutes are means over runs without a GPU.
+the paper's own figure, *ours* a method of no paper.
 """
 
 
@@ -101,10 +100,6 @@ def _headline(
     return "; ".join(filter(None, [here, there]))
 
 
-def _on_cpus(run: Run) -> bool:
-    return all(map(ON_CPUS.match, run.machine.split("; then ")))
-
-
 def _origin(valid: Any) -> str:
     """Where a validation set is from: a part's name, how many pairs were held out, or files."""
     if isinstance(valid, list):
@@ -173,7 +168,7 @@ def _table(runs: Sequence[Run], paper: dict[str, Any], ours: Sequence[str]) -> l
     methods = _methods(runs, [method for found in figures.values() for method in found])
     lines = [
         "| score | method | n | mean ± std | median | worst | last checkpoint | paper | updates "
-        "| epochs | CPU minutes |",
+        "| epochs | parameters |",
         "| --- | --- | " + " | ".join(9 * ["---:"]) + " |",
     ]
     for name in shown:
@@ -190,7 +185,7 @@ def _table(runs: Sequence[Run], paper: dict[str, Any], ours: Sequence[str]) -> l
                 span([run.updates for run in row.runs]),
             ]
             cells += [_mean(run.record["epochs"] for run in row.runs)]
-            cells += [_mean(r.record["cpu_minutes"] for r in row.runs if _on_cpus(r))]
+            cells += [span([run.record["parameters"] for run in row.runs])]
             lines.append(f"| {' | '.join(cells)} |")
     return ["\n".join([*lines, ""]), *_notes(runs, methods, shown)]
 
@@ -256,8 +251,8 @@ def _left_out(methods: Sequence[Trained]) -> list[str]:
     if not out:
         return []
     return [
-        f"Left out of n, as the paper leaves out runs that have at most {UNTRAINED:.0f}% of their "
-        f"training set right (here of the part held out from it): {_list(out)}.\n"
+        f"Left out of n, with at most {UNTRAINED:.0f}% of the pairs held out from training right "
+        f"(in the paper: of the training pairs): {_list(out)}.\n"
     ]
 
 

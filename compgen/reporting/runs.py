@@ -209,7 +209,7 @@ def read_result(file: Path) -> Run:
             prepared=found["data"],
             record=found,
         )
-        _ = [found[key] for key in ("verdicts", "epochs", "cpu_minutes", "revision")]
+        _ = [found[key] for key in ("verdicts", "epochs", "parameters", "revision")]
         _ = [found["chosen"][key] for key in ("metric", "subset", "from", "value")]
     except (LookupError, TypeError, ValueError, AttributeError):
         raise ValueError(f"{file}: it is not a result of compgen-results") from None
