@@ -166,8 +166,8 @@ def begin_a_training(
     load_checkpoint: Callable[..., Any], cfg: Any, trainer: Trainer, **kwargs: Any
 ) -> Any:
     """Keep a training that is called again after its end from doing one more update, have it go on
-    counting for ``--patience``, and refuse a ``--best-checkpoint-metric`` that validation does not
-    report.
+    counting for ``--patience``, unless by another ``--best-checkpoint-metric``, and refuse one that
+    validation does not report.
 
     fairseq looks whether a training has ended only after an update, and for the metric only after
     the first validation. fairseq-hydra-train has no flags to look at before.
@@ -175,6 +175,8 @@ def begin_a_training(
     told = trainer.cfg.model, trainer.cfg.task, trainer.cfg.criterion
     if all(map(OmegaConf.is_config, told)):  # old parts of fairseq have no configuration
         flags.check(flags.of_config(trainer.cfg))
+    flags.choose_the_best(cfg)
+    metric = cfg.best_checkpoint_metric
     try:
         loaded = load_checkpoint(cfg, trainer, **kwargs)
     except KeyError as error:
@@ -198,7 +200,11 @@ def begin_a_training(
         )
     reached = {"--max-update": (options.max_update, updates)}
     if updates and not cfg.reset_meters:  # not to fine-tune, from 0 updates
-        records.early_stopping().update(loaded[0].get(records.PATIENCE, {}))
+        if loaded[0].get(records.METRIC, metric) == metric:
+            records.early_stopping().update(loaded[0].get(records.PATIENCE, {}))
+        else:
+            logger.info("the best checkpoint is chosen anew, by %s", metric)
+            records.forget_the_best()
         reached["--patience"] = (cfg.patience, records.early_stopping().get("num_runs", 0))
         hours = trainer.cumulative_training_time() / 3600
         reached["--stop-time-hours"] = (options.stop_time_hours, hours)
@@ -208,7 +214,6 @@ def begin_a_training(
         logger.info(text, updates, ", ".join(ended))
         options.max_epoch = -1  # the epoch after which the training ends
         return loaded
-    metric = cfg.best_checkpoint_metric
     one_lacks_it = metric.startswith("cter_") and "," in trainer.cfg.dataset.valid_subset
     if one_lacks_it or not flags.is_scored(metric, trainer.cfg.task):
         _find_score(trainer, metric)
@@ -290,12 +295,29 @@ def read_flags(
     args = parsed[0] if isinstance(parsed, tuple) else parsed
     if hasattr(args, "tpu") and (fairseq_utils.xm is None or torch.cuda.is_available()):
         args.tpu = False
-    several = getattr(args, "distributed_world_size", 1) > 1 and getattr(args, "cpu", False)
-    told = getattr(args, "distributed_init_method", None) or "RANK" in os.environ  # of others
-    if several and not told:
-        args.distributed_world_size = 1
+    _count_processes(args)
     flags.check(args)
     return parsed
+
+
+def _count_processes(args: argparse.Namespace) -> None:
+    """Keep ``--cpu`` to one process; refuse several that would not know of each other."""
+    count = getattr(args, "distributed_world_size", 1)
+    if getattr(args, "distributed_init_method", None):
+        return
+    started = int(os.environ.get("WORLD_SIZE", "1")) if "RANK" in os.environ else 1
+    if hasattr(args, "save_dir") and started > count == 1:
+        raise ValueError(
+            f"{started} processes were started, and each would train alone: add "
+            f"--distributed-world-size {started}"
+        )
+    if count > 1 and getattr(args, "cpu", False) and started == 1:
+        if count != torch.cuda.device_count():  # which is fairseq's default
+            raise ValueError(
+                f"--distributed-world-size {count} with --cpu: start the processes with torchrun "
+                "(examples/README.md)"
+            )
+        args.distributed_world_size = 1
 
 
 @around(dataclass_utils, "merge_with_parent")

@@ -45,6 +45,10 @@ SCORED_BY = {
     "bleu": "eval_bleu",
 }
 
+#: how the names of scores begin whose highest, or lowest, value is the best
+HIGHEST = {"accuracy", "bleu", "exact", "nsp", "pearson"}
+LOWEST = {"cter", "loss", "nll", "ppl"}
+
 
 def refuse_shortly(parser: ArgumentParser) -> None:
     """Have a parser of fairseq say what it refuses in one sentence, with the nearest names.
@@ -102,6 +106,7 @@ def check(args: Namespace) -> None:
     _precision(args)
     _unused(args)
     _adam_betas(args)
+    _schedule(args)
     _search(args)
     for name in ("eval_exact_match_args", "eval_cter_args", "eval_bleu_args"):
         own = name != "eval_bleu_args" or args.task in ("translation", "compgen_translation")
@@ -194,6 +199,11 @@ def _sizes(args: Namespace) -> None:
             raise ValueError(f"--tokens-per-sample must be at most --max-positions, {limit}")
     if getattr(args, "shard_id", 0) >= getattr(args, "num_shards", 1):
         raise ValueError(f"--shard-id must be below --num-shards, {args.num_shards}")
+    widths = [getattr(args, f"{side}_embed_dim", None) for side in ("encoder", "decoder")]
+    if None not in widths and widths[0] != widths[1]:
+        logger.warning(
+            "--encoder-embed-dim %d, but --decoder-embed-dim %d: is that meant?", *widths
+        )
     if getattr(args, "nbest", 1) > getattr(args, "beam", 1):
         raise ValueError(f"--nbest must be at most --beam, {args.beam}")
 
@@ -248,17 +258,28 @@ def is_scored(metric: str, options: Any) -> bool:
 def _best_checkpoint(args: Namespace) -> None:
     metric = getattr(args, "best_checkpoint_metric", None)
     option = SCORED_BY.get(metric or "")
-    if not option:
-        return
-    if not is_scored(str(metric), args):
+    if option and not is_scored(str(metric), args):
         flag = ranges.flag_of(option)
         raise ValueError(f"--best-checkpoint-metric {metric} is a score of {flag}: say it, too")
-    if args.maximize_best_checkpoint_metric != (option != "eval_cter"):
-        do = "leave out" if args.maximize_best_checkpoint_metric else "say"
-        raise ValueError(
-            f"--best-checkpoint-metric {metric}: {do} --maximize-best-checkpoint-metric, or the "
-            "worst checkpoint is chosen"
+    every, saved = (getattr(args, f"{what}_interval_updates", 0) for what in ("validate", "save"))
+    if every and (not saved or every % saved):
+        logger.warning(
+            "--validate-interval-updates %d without --save-interval-updates %d: only a checkpoint "
+            "that is saved can be chosen, not every one that is validated",
+            every,
+            every,
         )
+
+
+def choose_the_best(options: Any) -> None:
+    """Set ``--maximize-best-checkpoint-metric`` as the metric asks for, if it is a known one: a
+    recipe's flag cannot be taken back, and without it fairseq keeps the lowest exact match."""
+    metric = options.best_checkpoint_metric
+    kind = metric.partition("_")[0]
+    if kind in HIGHEST | LOWEST and options.maximize_best_checkpoint_metric != (kind in HIGHEST):
+        options.maximize_best_checkpoint_metric = kind in HIGHEST
+        best = "highest" if kind in HIGHEST else "lowest"
+        logger.info("--best-checkpoint-metric %s: the %s is the best", metric, best)
 
 
 def _precision(args: Namespace) -> None:
@@ -324,6 +345,18 @@ def _adam_betas(args: Namespace) -> None:
         right = False
     if not right:
         raise ValueError(f"--adam-betas must be two numbers below 1, '(0.9, 0.98)', not {text!r}")
+
+
+def _schedule(args: Namespace) -> None:
+    if getattr(args, "lr_scheduler", "") == "polynomial_decay":
+        end, most = args.total_num_update, getattr(args, "max_update", 0)
+        if end and float(end) < most:
+            logger.warning(
+                "the learning rate ends at update %d (--total-num-update), the training at %d "
+                "(--max-update; UPDATES of a recipe sets both)",
+                float(end),
+                most,
+            )
 
 
 def _search(args: Namespace) -> None:

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import torch
+from fairseq import checkpoint_utils
 from fairseq.trainer import Trainer
 from omegaconf import OmegaConf
 
@@ -14,6 +15,7 @@ from compgen.provenance import Record
 from compgen_fairseq.around import around
 
 PATIENCE = "patience"  # in a checkpoint: the best score and how many validations ago it was
+METRIC = "best_checkpoint_metric"  # the same: by what the best checkpoint was chosen
 
 
 @around(Trainer, "begin_epoch")
@@ -38,6 +40,7 @@ def record_the_checkpoint(
     if Path(filename).name == "crash.pt":
         return None
     extra_state[PATIENCE] = dict(early_stopping())
+    extra_state[METRIC] = trainer.cfg.checkpoint.best_checkpoint_metric
     saved = save(trainer, filename, extra_state)
     _record(trainer)
     return saved
@@ -49,6 +52,12 @@ def early_stopping() -> dict[str, Any]:
 
     main = sys.modules["__main__"]  # python -m fairseq_cli.train
     return vars(getattr(main, "should_stop_early", train.should_stop_early))
+
+
+def forget_the_best() -> None:
+    """Have the next validation's checkpoint be the best one so far."""
+    vars(checkpoint_utils.save_checkpoint).pop("best", None)
+    early_stopping().clear()
 
 
 def _record(trainer: Trainer) -> None:

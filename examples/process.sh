@@ -19,5 +19,8 @@ elif [[ -n ${SLURM_STEP_NODELIST:-} ]]; then # srun; a batch script has no step
         --distributed-world-size "$SLURM_NTASKS" --distributed-rank "$SLURM_PROCID"
         --device-id "$SLURM_LOCALID" --distributed-no-spawn
     )
+else
+    echo "LAUNCH=$LAUNCH starts neither torchrun nor srun" >&2
+    exit 1
 fi
 exec fairseq-train "$@" "${flags[@]}"

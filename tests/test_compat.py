@@ -5,6 +5,7 @@ import collections
 import contextlib
 import functools
 import json
+import logging
 import os
 import sys
 from unittest import mock
@@ -22,7 +23,7 @@ from omegaconf import OmegaConf
 from sq_models import build
 
 from compgen.data import scan
-from compgen_fairseq import compat, records
+from compgen_fairseq import compat, flags, records
 from compgen_fairseq.models.known_dictionary import KnownDictionary
 
 
@@ -118,11 +119,53 @@ def test_a_criterion_without_the_models_own_terms_is_warned_of(caplog):
 
 
 @pytest.mark.parametrize(
-    ("words", "warned"), [("", True), ("--beam 1", False), ("--scoring bleu", False)]
+    ("words", "warning"),
+    [
+        ("--validate-interval-updates 6 --save-interval-updates 3", ""),
+        (
+            "--validate-interval-updates 6 --save-interval-updates 4",
+            "only a checkpoint that is saved",
+        ),
+        ("--validate-interval-updates 6", "without --save-interval-updates 6"),
+        ("--encoder-embed-dim 8 --decoder-embed-dim 16", "8, but --decoder-embed-dim 16"),
+        ("--encoder-embed-dim 8", ""),
+        ("--lr-scheduler polynomial_decay --total-num-update 9 --max-update 9", ""),
+        (
+            "--lr-scheduler polynomial_decay --total-num-update 9 --max-update 10",
+            "ends at update 9 (--total-num-update), the training at 10",
+        ),
+    ],
 )
-def test_a_wide_beam_for_exact_match_is_warned_of(words, warned, caplog):
-    parse(f"data --path model.pt --scoring exact_match {words}", "generation")
-    assert ("--beam 5 can spoil exact match" in caplog.text) == warned
+def test_what_is_hardly_meant_is_warned_of(words, warning, caplog):
+    parse(f"data --arch transformer --encoder-attention-heads 4 {words}")
+    assert warning in caplog.text and bool(caplog.text) == bool(warning)
+
+
+@pytest.mark.parametrize(
+    ("metric", "highest"),
+    [
+        *(("loss", False), ("nll_loss", False), ("ppl_mix", False), ("cter_aggregate", False)),
+        *(("bleu", True), ("exact_match", True), ("accuracy", True), ("nsp_accuracy_mix", True)),
+    ],
+)
+def test_whether_the_highest_value_is_the_best_goes_by_the_metric(metric, highest, caplog):
+    caplog.set_level(logging.INFO)
+    for told in (highest, not highest):
+        caplog.clear()
+        chosen = argparse.Namespace(
+            best_checkpoint_metric=metric, maximize_best_checkpoint_metric=told
+        )
+        flags.choose_the_best(chosen)
+        assert chosen.maximize_best_checkpoint_metric == highest
+        said = f"{metric}: the {'highest' if highest else 'lowest'} is the best" in caplog.text
+        assert said == (told != highest)
+
+
+@pytest.mark.parametrize("told", [True, False])
+def test_an_unknown_metric_is_what_the_flag_says(told):
+    chosen = argparse.Namespace(best_checkpoint_metric="own", maximize_best_checkpoint_metric=told)
+    flags.choose_the_best(chosen)
+    assert chosen.maximize_best_checkpoint_metric == told
 
 
 @pytest.mark.parametrize(("words", "processes"), [("--cpu", 1), ("", 4)])
@@ -133,9 +176,12 @@ def test_a_training_without_the_gpus_is_one_process(words, processes):
 
 
 def test_one_of_torchruns_processes_stays_one_of_them(monkeypatch):
-    monkeypatch.setenv("RANK", "0")
+    for name, value in (("RANK", "0"), ("WORLD_SIZE", "2")):
+        monkeypatch.setenv(name, value)
     args = parse("data --arch transformer --cpu --distributed-world-size 2")
     assert args.distributed_world_size == 2
+    with pytest.raises(ValueError, match="2 processes were started, and each would train alone"):
+        parse("data --arch transformer --cpu")
 
 
 def test_a_parser_that_leaves_out_defaults():

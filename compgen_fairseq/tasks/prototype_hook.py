@@ -13,6 +13,7 @@ from fairseq.logging import metrics
 from fairseq.optim.lr_scheduler import build_lr_scheduler
 
 from compgen.ranges import ABOVE_0, AT_LEAST_0, AT_LEAST_1, flag_of, ranges
+from compgen_fairseq import records
 from compgen_fairseq.contracts import HasPrototypes
 from compgen_fairseq.options import option
 from compgen_fairseq.prototypes.extract import Settings, extract
@@ -68,6 +69,13 @@ class PrototypeStages:
     updates = 0  # of this process
     schedule: Any = None  # the second one
     rate: float | None = None  # the last step's, by it
+
+    def begin_valid_epoch(self, epoch: int, model: Any) -> None:
+        """Have ``--patience`` count in stage 2 alone."""
+        super().begin_valid_epoch(epoch, model)  # type: ignore[misc]
+        staged = self.cfg.prototype_stage1_epochs is not None and isinstance(model, HasPrototypes)
+        if staged and not all(table.filled for table in model.tables().values()):
+            records.early_stopping().clear()
 
     def optimizer_step(self, optimizer: Any, model: Any, update_num: int) -> None:
         if self.cfg.prototype_restart:
@@ -129,6 +137,7 @@ def begin_epoch(task: Any, epoch: int, model: Any) -> None:
             if len(utils.split_paths(cfg.data)) > 1:
                 logger.warning("prototypes: of several data folders only this epoch's is run")
             fill_tables(task, model, cfg.train_subset, settings_of(cfg, config))
+            records.forget_the_best()  # which was a plain Transformer
         else:
             _check_training(task.training_options)
             if cfg.prototype_stage1_epochs is not None:

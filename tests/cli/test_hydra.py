@@ -53,9 +53,8 @@ def test_the_shipped_yaml_trains_the_preset_in_bfloat16(tiny_data, train, tmp_pa
 
 
 def test_what_the_flags_must_not_say_the_file_must_not(train, tmp_path):
-    worst = "checkpoint.maximize_best_checkpoint_metric=false"
-    said = train(worst, "optimization.max_update=1", status=1)
-    assert "say --maximize-best-checkpoint-metric, or the worst checkpoint is chosen" in said
+    said = train("task.eval_exact_match=false", "optimization.max_update=1", status=1)
+    assert "--best-checkpoint-metric exact_match is a score of --eval-exact-match" in said
     assert not list((tmp_path / "save").glob("*.pt"))
 
 

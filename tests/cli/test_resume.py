@@ -187,6 +187,28 @@ def test_a_run_that_resumes_goes_on_counting_for_patience(flags, tmp_path):
     assert last.read_bytes() == content
 
 
+def test_another_metric_chooses_the_best_checkpoint_anew(flags, tmp_path):
+    run = [flag for flag in flags("plain") if flag != "--disable-validation"]
+    run += ["--save-interval-updates", 0, "--patience", 9, "--save-dir", tmp_path]
+    best = tmp_path / "checkpoint_best.pt"
+    assert status("train", *run, "--max-epoch", 1) == 0
+    assert updates(best) == 10
+    by = ["--eval-exact-match", "--best-checkpoint-metric", "exact_match", "--max-epoch", 2]
+    assert status("train", *run, *by) == 0  # no exact match is as high as the loss
+    assert updates(best) == 20
+    assert load(best)["extra_state"]["patience"] == {"best": 0, "num_runs": 0}
+
+
+def test_stage_1_counts_neither_for_patience_nor_for_the_best_checkpoint(flags, tmp_path):
+    """Nothing is learned: the second epoch of either stage is no better than the first."""
+    run = [flag for flag in flags("one-pass") if flag != "--disable-validation"]
+    run += ["--lr", 1e-30, "--weight-decay", 0, "--patience", 1, "--prototype-stage1-epochs", 3]
+    run += ["--save-interval-updates", 0, "--max-update", 90, "--save-dir", tmp_path]
+    assert status("train", *run) == 0
+    assert updates(tmp_path / "checkpoint_last.pt") == 50
+    assert len(load(tmp_path / "checkpoint_best.pt")["model"]["encoder.prototypes.counts"])
+
+
 def test_a_run_whose_time_is_over_trains_no_further(flags, tmp_path):
     run = [flag for flag in flags("plain") if flag != "--disable-validation"]
     run += ["--stop-time-hours", 1e-6, "--save-interval-updates", 0, "--save-dir", tmp_path]

@@ -74,11 +74,7 @@ COMBINATIONS = {
     "--criterion cat_pretraining": ("--criterion", "--arch cat"),
     "--best-checkpoint-metric exact_match": ("--best-checkpoint-metric", "--eval-exact-match"),
     "--best-checkpoint-metric cter_instance": ("--best-checkpoint-metric", "--eval-cter"),
-    "--eval-exact-match --best-checkpoint-metric exact_match": ("say --maximize-best-checkpoint",),
-    "--eval-bleu --best-checkpoint-metric bleu": ("say --maximize-best-checkpoint-metric",),
-    "--eval-cter --best-checkpoint-metric cter_instance --maximize-best-checkpoint-metric": (
-        "leave out --maximize-best-checkpoint-metric",
-    ),
+    "--cpu --distributed-world-size 2": ("--distributed-world-size 2", "torchrun"),
     "--update-ordered-indices-seed": ("--update-epoch-batch-itr",),
     "--optimizer fused_adam --fp16-adam-stats": ("fused_adam", "--fp16-adam-stats"),
     "--num-batch-buckets 2 --code-classes brown": ("--num-batch-buckets", "classes of words"),
