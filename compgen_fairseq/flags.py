@@ -107,7 +107,6 @@ def check(args: Namespace) -> None:
     _unused(args)
     _adam_betas(args)
     _schedule(args)
-    _search(args)
     for name in ("eval_exact_match_args", "eval_cter_args", "eval_bleu_args"):
         own = name != "eval_bleu_args" or args.task in ("translation", "compgen_translation")
         if own and (text := getattr(args, name, None)) is not None:
@@ -357,12 +356,3 @@ def _schedule(args: Namespace) -> None:
                 float(end),
                 most,
             )
-
-
-def _search(args: Namespace) -> None:
-    if getattr(args, "scoring", "") == "exact_match" and getattr(args, "beam", 1) > 1:
-        logger.warning(
-            "--beam %d can spoil exact match: fairseq ends a search once as many hypotheses have "
-            "ended, however unlikely they are; SCAN's and COGS's recipes have --beam 1",
-            args.beam,
-        )

@@ -21,9 +21,10 @@ else # Moses' tokens, in subword-nmt's BPE or whole
     bpe='@@ ' detok=moses
     plain=(--detokenize moses --lang "$target")
 fi
-if [[ $target == zh ]]; then # written without spaces; validation counts the words of the data
-    detok=space plain=(--detokenize chinese) tokenize=(--tokenize zh)
-fi
+case $target in # written without spaces; validation counts the words of the data
+    zh | zh[-_]* | cmn | yue) detok=space plain=(--detokenize chinese) tokenize=(--tokenize zh) ;;
+    ja) detok=space plain=(--detokenize chinese) tokenize=(--tokenize char) ;;
+esac
 plain+=(--reference "$data/raw/test.$target") # those of the log lack unknown words and pieces
 
 # train_translation ARCH DROPOUT PAPER_UPDATES PAPER_STAGE1_EPOCHS: the checkpoint with the best
@@ -78,18 +79,20 @@ train_translation() {
 # data have compounds, and exact match where their words are taken as they are, as in semantic
 # parsing. The target is that of the data unless --target-lang says otherwise.
 evaluate_translation() {
-    local name log record
+    local name log record words='' search=(--beam "${BEAM:-5}" --max-len-a 1.2 --max-len-b 10)
     record="$(<"$data/PREPARED.json")"
+    if [[ $record == *'"tokenized": true'* && $record == *'"bpe_merges": 0'[!0-9]* ]]; then
+        words=1 search=(--beam "${BEAM:-1}" --max-len-a 0 --max-len-b 500)
+    fi
     for name in best last; do
         log="$save/test.$name.log"
-        generate "$name" test --beam "${BEAM:-5}" --max-len-a 1.2 --max-len-b 10 --max-tokens 4096 \
-            --remove-bpe "$bpe"
+        generate "$name" test "${search[@]}" --max-tokens 4096 --remove-bpe "$bpe"
         codes "$name"
         compgen-score "$log" "${complete[@]}" --metric bleu "${plain[@]}" "${tokenize[@]}" \
             --json-out "$save/bleu.$name.json"
         compgen-score "$log" "${complete[@]}" --metric chrf "${plain[@]}" \
             --json-out "$save/chrf.$name.json"
-        if [[ $record == *'"tokenized": true'* && $record == *'"bpe_merges": 0'[!0-9]* ]]; then
+        if [[ -n $words ]]; then
             compgen-score "$log" "${complete[@]}" --json-out "$save/exact_match.$name.json"
         fi
         if [[ $pair == *"-$target" && -e $data/cter/test.compound ]]; then

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from itertools import combinations, pairwise
 from typing import Any
 
+from compgen.reporting.flags import decoding
 from compgen.reporting.runs import (
     DATA,
     DECODING,
@@ -178,6 +179,12 @@ def _check_facts(runs: Sequence[Run], may_differ: frozenset[str]) -> None:
                 f"{run.updates}; if that is meant, say --allow-differences updates"
             )
     for a_run, b_run in combinations(runs, 2):
+        ways = [decoded(run) for run in (a_run, b_run)]
+        if None not in ways and ways[0] != ways[1] and not named(DECODING, may_differ):
+            raise ValueError(
+                f"{a_run.path} and {b_run.path} were not decoded in the same way ({ways[0]} and "
+                f"{ways[1]}); if that is meant, say --allow-differences {DECODING}"
+            )
         for score in a_run.scores.keys() & b_run.scores.keys():
             signatures = [run.scores[score].signature for run in (a_run, b_run)]
             if signatures[0] != signatures[1] and not named("signature", may_differ):
@@ -186,6 +193,12 @@ def _check_facts(runs: Sequence[Run], may_differ: frozenset[str]) -> None:
                     f"way ({' and '.join(signatures)}); if that is meant, say "
                     "--allow-differences signature"
                 )
+
+
+def decoded(run: Run) -> str | None:
+    """The flags of a result's decoding that a score depends on; None if it does not tell."""
+    flags = run.record.get(DECODING)
+    return None if flags is None else decoding(flags.split("; "))
 
 
 def _refuse(a: Run, b: Run, option: str, label: str | None) -> None:

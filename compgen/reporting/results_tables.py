@@ -8,9 +8,8 @@ from pathlib import Path
 from typing import Any
 
 from compgen.reporting.comparison import pooled
-from compgen.reporting.flags import decoding
 from compgen.reporting.outcomes import NoOutcomes, outcomes
-from compgen.reporting.report import Row, Summary, span
+from compgen.reporting.report import Row, Summary, decoded, span
 from compgen.reporting.runs import CHECKPOINTS, DATA, Run, ScoreName, read_result
 
 PAPERS = "papers.toml"
@@ -166,6 +165,7 @@ def _table(runs: Sequence[Run], paper: dict[str, Any], ours: Sequence[str]) -> l
     names = dict.fromkeys(score.name for run in runs for score in run.scores)
     shown = [name for name in figures or names if name in names]
     methods = _methods(runs, [method for found in figures.values() for method in found])
+    _must_agree([run for run in runs if decoded(run) is not None], "ways to decode", decoded)
     lines = [
         "| score | method | n | mean ± std | median | worst | last checkpoint | paper | updates "
         "| epochs | parameters |",
@@ -199,8 +199,6 @@ def _methods(runs: Sequence[Run], order: Iterable[str]) -> list[Trained]:
             _must_agree(alike, "settings", lambda run: run.settings["settings"])
             _must_agree(alike, "scores", lambda run: sorted(map(" of ".join, run.scores)))
             _must_agree(alike, "ways to score", _signatures)
-            told = [run for run in alike if "decoding" in run.record]  # older ones don't tell
-            _must_agree(told, "ways to decode", _decoding)
             row = Row(label, tuple(run for run in alike if not untrained(run)))
             methods.append(Trained(row, tuple(filter(untrained, alike))))
     return methods
@@ -209,11 +207,6 @@ def _methods(runs: Sequence[Run], order: Iterable[str]) -> list[Trained]:
 def _signatures(run: Run) -> list[str]:
     """How the run was scored, but for the versions."""
     return sorted({VERSION.sub("", score.signature) for score in run.scores.values()})
-
-
-def _decoding(run: Run) -> str:
-    """How a result was decoded; one of before may have flags that no score depends on."""
-    return decoding(run.record["decoding"].split("; "))
 
 
 def _must_agree(runs: Sequence[Run], what: str, value: Callable[[Run], Any]) -> None:

@@ -1,7 +1,10 @@
 """Exact match: how many whole sentences equal their reference, case and all."""
 
+import logging
 from collections.abc import Sequence
 from dataclasses import dataclass
+
+logger = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True)
@@ -37,3 +40,24 @@ def exact_match(hypotheses: Sequence[str], references: Sequence[str]) -> ExactMa
     """
     correct = sum(h == r for h, r in zip(hypotheses, references, strict=True))
     return ExactMatch(correct, len(hypotheses))
+
+
+def warn_of_early_ends(hypotheses: Sequence[str], references: Sequence[str]) -> None:
+    """Warn if most wrong hypotheses are beginnings of their references: the search ended too soon.
+
+    fairseq ends a search once as many hypotheses as the beam is wide have ended, however unlikely
+    they are, and at ``--max-len-b``.
+
+    Args:
+        hypotheses: one sentence each.
+        references: one sentence each, in the same order.
+    """
+    wrong = [pair for pair in zip(hypotheses, references, strict=True) if pair[0] != pair[1]]
+    cut = sum(reference.startswith(f"{words} ".lstrip()) for words, reference in wrong)
+    if 2 * cut > len(wrong):
+        logger.warning(
+            "%d of %d wrong sentences are beginnings of their references: the search may have "
+            "ended too soon; try --beam 1 and a larger --max-len-b",
+            cut,
+            len(wrong),
+        )

@@ -2,6 +2,7 @@
 
 import json
 import os
+import subprocess
 from pathlib import Path
 
 import pytest
@@ -96,6 +97,14 @@ def test_variables_of_a_process_group_count_with_launch_alone(called):
     group = {"WORLD_SIZE": "2", "RANK": "1"}
     assert "distributed" not in called("cogs", "srl", **group)
     assert "--distributed-rank 1 " in called("cogs", "srl", LAUNCH="env", **group)
+
+
+def test_a_launcher_that_names_no_processes_is_refused(tmp_path):
+    process = EXAMPLES / "process.sh"
+    done = subprocess.run(
+        ["bash", process], env={**os.environ, "LAUNCH": "env"}, capture_output=True, text=True
+    )
+    assert (done.returncode, done.stderr) == (1, "LAUNCH=env starts neither torchrun nor srun\n")
 
 
 @pytest.mark.parametrize("method", METHODS)

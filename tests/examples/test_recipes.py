@@ -267,16 +267,20 @@ def test_with_other_flags_or_data_it_is_decoded_again(tmp_path):
         ("cognition", "--beam 5 --max-len-a 1.2 --max-len-b 10", "bleu: |tok:zh|"),
         ("cognition", "--remove-bpe", "bleu: |detok:chinese|"),
         ("bitext", "--beam 5 --max-len-a 1.2 --max-len-b 10", "bleu: |tok:13a|"),
-        ("bitext", "--remove-bpe", "exact_match: metric:exact_match|"),
+        ("bitext ja", "--remove-bpe", "bleu: |tok:char|"),
+        ("bitext zh_cn", "--remove-bpe", "bleu: |tok:zh|"),
+        ("bitext", "--beam 1 --max-len-a 0 --max-len-b 500", "exact_match: metric:exact_match|"),
     ],
 )
 def test_what_evaluation_asks_for(recipe, search, signature, tmp_path):
     data, save = tmp_path / "data", tmp_path / "save"
-    words = '{"tokenized": true, "bpe_merges": 0, "pairs": {"test": 5}}'  # a semantic parser's
+    recipe, _, target = recipe.partition(" ")
+    merges = 0 if "exact" in signature else 9  # 0: a semantic parser's
+    words = f'{{"tokenized": true, "bpe_merges": {merges}, "pairs": {{"test": 5}}}}'
     write_lines(data / "PREPARED.json", [words])
-    write_lines(data / "train.en-de.de.idx", [])
+    write_lines(data / f"train.en-{target or 'de'}.de.idx", [])
     for name, line in {
-        "raw/test.de": "狗",
+        f"raw/test.{target or 'de'}": "狗",
         "raw/test.zh": "狗",
         "cases/test.case": "prim_to_subj_common",
         "cter/test.compound": "the dog",

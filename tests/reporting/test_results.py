@@ -210,6 +210,12 @@ def test_what_cannot_stand_in_a_table_is_one_sentence(make, tmp_path):
         other = make("sal", 2, 50, **change)
         said = message()
         assert f"sal.1.json and {other} stand in one table but differ in their {what}" in said
+    other.unlink()
+    other = make("plain", 2, 50, decoding="--beam 5")  # of another method
+    first = other.with_name("sal.1.json")
+    assert f"{other} and {first} stand in one table but differ in their ways to d" in message()
+    other.unlink()
+    other = make("sal", 2, 50, decoding="--beam 1")
     other.rename(other.with_name("plain.2.json"))
     assert "plain.2.json: by its content its name is sal.2.json" in message()
     other.with_name("plain.2.json").unlink()
@@ -265,9 +271,15 @@ def test_report_reads_results_like_runs(make, tmp_path):
     assert chosen[1]["p_sentences"] < 0.001 and chosen[1]["score"] == "cter instance"
     last = [one for one in found["comparisons"] if one["checkpoint"] == "last"]
     assert [one["p_sentences"] for one in last] == [None, None]  # its verdicts are not kept
+    for seed in (1, 2):
+        make("srl", seed, 30, "other/a", cter=[0.2, 0.4, 0.2, 0.2] * 50, decoding=f"--beam {seed}")
+    said = refusal("compgen-report", tmp_path / "results")
+    assert "srl.2.json were not decoded in the same way (--beam 1 and --beam 2)" in said
+    assert "allow-differences decoding" in said
+    output("compgen-report", tmp_path / "results", "--allow-differences", "decoding")
     kept = make("plain", 1, 20, "other/a", cter=[0.4] * 200, minutes=None)
     content = json.loads(kept.read_text())
     content["verdicts"]["cter instance"]["bits"] = "no"
     kept.write_text(json.dumps(content))
-    said = output("compgen-report", kept.parent)
+    said = output("compgen-report", kept.parent, "--allow-differences", "decoding")
     assert "its verdicts cannot be read" in said and "| plain | 1, 2 | 1,200 | - |" in said

@@ -1,6 +1,8 @@
 """Exact match of sentences."""
 
-from compgen.scoring.exact_match import ExactMatch, exact_match
+import pytest
+
+from compgen.scoring.exact_match import ExactMatch, exact_match, warn_of_early_ends
 
 
 def test_counts_whole_sentences():
@@ -13,3 +15,19 @@ def test_the_numbers_in_words():
     assert str(ExactMatch(7097, 7706)) == "ExactMatch = 92.10 (7097 / 7706)"
     assert ExactMatch(1, 8).percent == 12.5
     assert ExactMatch(0, 0).percent == 0
+
+
+@pytest.mark.parametrize(
+    ("hypotheses", "warning"),
+    [
+        (["run run", "run", "run run", "jump"], "1 of 1 wrong sentences are beginnings"),
+        (["run", "run", "run run jump", ""], "2 of 3 wrong sentences are beginnings"),
+        (["run", "run", "run run jump", "jump run"], ""),  # half of them
+        (["run ru", "run", "run run", "jump run"], ""),  # not whole words
+        (["run run", "run", "run run", "jump run"], ""),
+    ],
+)
+def test_outputs_that_end_too_soon_are_warned_of(hypotheses, warning, caplog):
+    references = ["run run", "run", "run run", "jump run"]
+    warn_of_early_ends(hypotheses, references)
+    assert warning in caplog.text and bool(caplog.text) == bool(warning)
