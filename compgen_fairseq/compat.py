@@ -62,6 +62,7 @@ around(data_utils, "load_indexed_dataset")(files.open_sentences)
 around(data_utils, "infer_language_pair")(files.find_language_pair)
 around(checkpoint_utils, "load_checkpoint_to_cpu")(files.open_checkpoint)
 around(hub_utils, "from_pretrained")(files.open_run)
+around(checkpoint_utils, "load_model_ensemble_and_task")(files.open_models)
 
 
 @around(checkpoint_utils, "verify_checkpoint_directory")

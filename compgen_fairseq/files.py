@@ -5,6 +5,7 @@ and says how to make it again.
 """
 
 import itertools
+import logging
 import os
 import re
 import zipfile
@@ -17,6 +18,8 @@ from fairseq.data import Dictionary
 from fairseq.data.huffman import HuffmanMMapIndex
 from fairseq.data.indexed_dataset import IndexedDataset, MMapIndexedDataset, _code_to_dtype
 from fairseq.models import ARCH_MODEL_REGISTRY, MODEL_DATACLASS_REGISTRY
+
+logger = logging.getLogger(__name__)
 
 AGAIN = "make the data folder again, with fairseq-preprocess"
 HEADER = 26  # bytes: a magic number, the version, the type of the tokens, the number of sentences
@@ -166,6 +169,22 @@ def open_checkpoint(
             "(--user-dir)"
         )
     return state
+
+
+def open_models(load: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
+    """Warn of models that translate another way round than the command reads its data, to which a
+    joined dictionary fits, too; what fairseq's ``load_model_ensemble_and_task`` returns."""
+    models, saved, task = load(*args, **kwargs)
+    trained, asked = (
+        [getattr(getattr(of, name, None), f"{side}_lang", None) for side in ("source", "target")]
+        for of, name in ((saved, "task"), (task, "cfg"))
+    )
+    if None not in trained + asked and trained != asked:
+        logger.warning(
+            "the checkpoint translates %s to %s, the data are read as %s to %s: say -s %s -t %s",
+            *(trained + asked + trained),
+        )
+    return models, saved, task
 
 
 def open_run(

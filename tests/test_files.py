@@ -1,5 +1,7 @@
 """What the checks of opened files let through; what they refuse is in tests/cli/test_bad_inputs."""
 
+from types import SimpleNamespace
+
 import pytest
 import torch
 from fairseq.data import Dictionary, data_utils
@@ -7,6 +9,7 @@ from fairseq.data.huffman import HuffmanCodeBuilder, HuffmanMMapIndexedDatasetBu
 from fairseq.data.indexed_dataset import IndexedDatasetBuilder, MMapIndexedDatasetBuilder
 
 import compgen_fairseq  # noqa: F401  (checks what is opened)
+from compgen_fairseq import files
 
 
 def test_a_pair_without_alignment(tmp_path):
@@ -39,3 +42,22 @@ def test_sentences_of_the_older_kind(tmp_path):
     builder.add_item(torch.tensor([4, 5, 2]))
     builder.finalize(f"{tmp_path}/train.idx")
     assert len(data_utils.load_indexed_dataset(f"{tmp_path}/train", Dictionary())) == 1
+
+
+@pytest.mark.parametrize(
+    ("trained", "asked", "warned"),
+    [
+        (("de", "en"), ("en", "de"), True),
+        (("en", "de"), ("en", "de"), False),
+        (("en", None), ("en", "de"), False),
+    ],
+)
+def test_a_model_of_the_other_direction_is_warned_of(trained, asked, warned, caplog):
+    names = ("source_lang", "target_lang")
+    saved, task = (
+        SimpleNamespace(**dict(zip(names, pair, strict=True))) for pair in (trained, asked)
+    )
+    loaded = [], SimpleNamespace(task=saved), SimpleNamespace(cfg=task)
+    assert files.open_models(lambda *_, **__: loaded, ["model.pt"]) == loaded
+    said = "translates de to en, the data are read as en to de: say -s de -t en"
+    assert (said in caplog.text) == warned == bool(caplog.text)

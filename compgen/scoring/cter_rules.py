@@ -15,6 +15,9 @@ from compgen.scoring.cter import GroupOf, Line, Rules
 from compgen.scoring.cter_strict import StrictRules
 from compgen.text import joined, read_lines, single_spaced
 
+#: Chinese, Japanese, Thai, Lao, Burmese and Khmer letters
+UNSPACED = re.compile("[\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u9fff]")
+
 
 class OwnRules(Rules):
     """The rules of a lexicon of own compounds.
@@ -31,13 +34,18 @@ class OwnRules(Rules):
         self.listed: dict[str, tuple[str, ...]] = {}  # its translations, as they are written
         self.order: list[tuple[str, str]] = []  # pairs of types; the first stands before the second
         self.by_words = True  # look for whole words, not for parts of the text
+        self.unspaced = 0  # a line with words that are written without spaces
+        self.told = False  # how to match
         self.bad: list[tuple[int, str]] = []
         for number, line in enumerate(lines, 1):
             if line.strip() and not line.startswith("#"):
                 try:
-                    self._add([cell.strip() for cell in line.split("\t")])
+                    self._add([cell.strip() for cell in line.split("\t")], number)
                 except ValueError as error:
                     self.bad.append((number, str(error)))
+        if self.unspaced and not self.told:
+            text = "written without spaces: add a line `match` TAB `characters`"
+            self.bad.append((self.unspaced, f"{text} (or `words`, where words are separated)"))
         for number, line in () if self.bad else enumerate(lines, 1):
             name, *kinds = map(str.strip, line.split("\t"))
             for kind in kinds if name == "order" else ():
@@ -48,9 +56,9 @@ class OwnRules(Rules):
         super().__init__({**atoms, **order, f"words {self.by_words}": ()})
         self.translations = {a: tuple(map(self._form, words)) for a, words in self.listed.items()}
 
-    def _add(self, cells: list[str]) -> None:
-        if cells == ["match", "characters"]:
-            self.by_words = False
+    def _add(self, cells: list[str], number: int) -> None:
+        if cells in (["match", "characters"], ["match", "words"]):
+            self.by_words, self.told = cells[1] == "words", True
             return
         if len(cells) != 3 or not all(cells):
             raise ValueError("not a type, an atom and its translations with tabs between them")
@@ -68,6 +76,8 @@ class OwnRules(Rules):
         translations = () if entry == "/" else tuple(map(str.strip, entry.split("/")))
         if not all(re.search(r"\w", one) for one in translations):
             raise ValueError(f"a translation of {atom!r} is empty")
+        if UNSPACED.search(entry):
+            self.unspaced = self.unspaced or number
         self.types[atom] = kind
         self.listed[atom] = translations
 

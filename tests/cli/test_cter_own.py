@@ -79,6 +79,8 @@ def test_two_systems(worse, tmp_path):
     ("lexicon", "hypothesis", "instance"),
     [
         ("match\tcharacters\nADJ\told\t老\nN\tat the mill\t磨坊\n", "老 磨 坊里", 0.0),
+        ("match\twords\nADJ\told\t老\nN\tat the mill\t磨坊\n", "老 磨坊", 0.0),
+        ("match\twords\nADJ\told\t老\nN\tat the mill\t磨坊\n", "老磨坊", 100.0),
         ("ADJ\told\tvieux\nN\tat the mill\tà l'usine\n", "vieux à l &apos;usine", 0.0),
         ("match\tcharacters\nADJ\told\tAlt\nN\tat the mill\tMühle\n", "altmu\u0308hle", 0.0),
         ("ADJ\told\tgrün\nN\tat the mill\tMühle\n", "gru\u0308n mu\u0308hle", 0.0),
@@ -119,6 +121,10 @@ def test_check_names_every_bad_line(tmp_path):
     bad.write_text("N\thorse\tPferd\norder\tADJ\tN\n", encoding="utf-8")
     said = refusal("compgen-cter", *flags, "--log", "nowhere")
     assert said.endswith(f"{bad}, line 2: no atom is of the type ADJ of this order")
+    for word in ("犬", "いぬ", "イヌ", "หมา", "ໝາ", "ခွေး", "ឆ្កែ"):
+        bad.write_text(f"N\thorse\tPferd\nN\tdog\t{word}\nN\tcat\t猫\n", encoding="utf-8")
+        said = refusal("compgen-cter", *flags, "--log", "nowhere")
+        assert f"{bad}, line 2: written without spaces: add a line `match` TAB `cha" in said
     compounds = tmp_path / "compound"
     compounds.write_text("lazy horse\nlazy cat\nlazy cat\nold lazy dog\n\n")
     flags = [*RULES[:2], "--compound", compounds]
