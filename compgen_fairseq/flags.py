@@ -46,8 +46,8 @@ SCORED_BY = {
 }
 
 #: how the names of scores begin whose highest, or lowest, value is the best
-HIGHEST = {"accuracy", "bleu", "exact", "nsp", "pearson"}
-LOWEST = {"cter", "loss", "nll", "ppl"}
+HIGHEST = re.compile("(nsp_)?accuracy|bleu|exact_match|pearson")
+LOWEST = re.compile("(nll_)?loss|ppl|cter_|mlm_|nsp_(?!accuracy)")
 
 
 def refuse_shortly(parser: ArgumentParser) -> None:
@@ -274,10 +274,9 @@ def choose_the_best(options: Any) -> None:
     """Set ``--maximize-best-checkpoint-metric`` as the metric asks for, if it is a known one: a
     recipe's flag cannot be taken back, and without it fairseq keeps the lowest exact match."""
     metric = options.best_checkpoint_metric
-    kind = metric.partition("_")[0]
-    if kind in HIGHEST | LOWEST and options.maximize_best_checkpoint_metric != (kind in HIGHEST):
-        options.maximize_best_checkpoint_metric = kind in HIGHEST
-        best = "highest" if kind in HIGHEST else "lowest"
+    best = "highest" if HIGHEST.match(metric) else "lowest" if LOWEST.match(metric) else ""
+    if best and options.maximize_best_checkpoint_metric != (best == "highest"):
+        options.maximize_best_checkpoint_metric = best == "highest"
         logger.info("--best-checkpoint-metric %s: the %s is the best", metric, best)
 
 

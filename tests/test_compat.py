@@ -145,7 +145,8 @@ def test_what_is_hardly_meant_is_warned_of(words, warning, caplog):
     ("metric", "highest"),
     [
         *(("loss", False), ("nll_loss", False), ("ppl_mix", False), ("cter_aggregate", False)),
-        *(("bleu", True), ("exact_match", True), ("accuracy", True), ("nsp_accuracy_mix", True)),
+        *(("nsp_mix", False), ("mlm_mix", False), ("pearson", True), ("nsp_accuracy_mix", True)),
+        *(("bleu", True), ("exact_match", True), ("accuracy", True)),
     ],
 )
 def test_whether_the_highest_value_is_the_best_goes_by_the_metric(metric, highest, caplog):
