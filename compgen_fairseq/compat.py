@@ -309,14 +309,14 @@ def _count_processes(args: argparse.Namespace) -> None:
     started = int(os.environ.get("WORLD_SIZE", "1")) if "RANK" in os.environ else 1
     if hasattr(args, "save_dir") and started > count == 1:
         raise ValueError(
-            f"{started} processes were started, and each would train alone: add "
-            f"--distributed-world-size {started}"
+            f"{started} processes were started, and each would train alone: give them the flags of "
+            "examples/process.sh"
         )
     if count > 1 and getattr(args, "cpu", False) and started == 1:
         if count != torch.cuda.device_count():  # which is fairseq's default
             raise ValueError(
-                f"--distributed-world-size {count} with --cpu: start the processes with torchrun "
-                "(examples/README.md)"
+                f"--distributed-world-size {count} with --cpu: start the processes with torchrun, "
+                "and give them the flags of examples/process.sh"
             )
         args.distributed_world_size = 1
 
