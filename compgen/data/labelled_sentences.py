@@ -81,13 +81,16 @@ class Subwords:
         self.digest = f"{sha256(self.dictionary)}-{sha256(codes)}"
         types = [line.rpartition(" ")[0] for line in read_lines(self.dictionary)]
         self._characters = set("".join(name.removesuffix(CONTINUED) for name in types))
-        self._lowercase = not any(character.isupper() for character in self._characters)
+        self._lowercase = all(
+            c == c.lower() for c in self._characters
+        )  # some capitals have no other
+        self._escape = any(name in kind for kind in types for name in ("&apos;", "&quot;"))
         self._tokenizer = MosesTokenizer("en")
         self._bpe = Bpe(codes)
 
     def __call__(self, sentence: str) -> str:
         """Tokenised with Moses' rules, without foreign characters, in subwords."""
-        text = self._tokenizer.tokenize(sentence, return_str=True, escape=False)
+        text = self._tokenizer.tokenize(sentence, return_str=True, escape=self._escape)
         text = text.lower() if self._lowercase else text
         known = "".join(c if c in self._characters else " " for c in text)
         return self._bpe(" ".join(known.split()))

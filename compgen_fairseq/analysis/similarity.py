@@ -22,7 +22,7 @@ from torch import Tensor
 
 from compgen.scoring.signature import signature
 from compgen.text import read_lines
-from compgen_fairseq.models.cat import CATModel
+from compgen_fairseq.models.cat import CATModel, warn_of_untrained
 from compgen_fairseq.models.cat_transformer import REPRESENTATIONS
 
 BATCH = 256  # phrases
@@ -53,6 +53,8 @@ def load(path: str, data: str) -> Any:
         model.load_state_dict(weights, strict=True)
     except RuntimeError as error:
         raise ValueError(f"{path}: {str(error).splitlines()[-1].strip()}") from None
+    if cfg.composition != "none":  # measure sees to that
+        warn_of_untrained(path, state["cfg"])
     return model.eval()
 
 

@@ -8,6 +8,7 @@ generator, and its mode without documents does not run; so a small data set stan
 """
 
 import itertools
+import logging
 from array import array
 from collections.abc import Sequence
 from typing import Any
@@ -19,8 +20,11 @@ from torch import Tensor
 
 from compgen_fairseq.data.word_sememes import Words, WordSememes
 
+logger = logging.getLogger(__name__)
+
 SHORT = 0.1  # share of the pairs that are shortened at random (BERT, appendix A.2)
 MASKED, REPLACED = 0.8, 0.1  # of the chosen words; the others stay as they are
+ENOUGH = 0.7  # of the segments should be followed by another of their document
 SPECIAL = 3  # [CLS], [SEP], [SEP]
 
 
@@ -120,6 +124,13 @@ class SentencePairDataset(FairseqDataset):
             raise ValueError(
                 f"{len(self._segments)} segments of text are too few to draw pairs from;"
                 " pre-training needs a longer text"
+            )
+        share = 1 - (len(self._segments.begin) - 1) / len(self._segments)
+        if share < ENOUGH:
+            logger.warning(
+                "b follows a in only %.0f%% of the pairs, as documents are short: an empty line "
+                "ends one, so leave out those between paragraphs",
+                50 * share,
             )
         self._dictionary, self._words = dictionary, words
         self._mask = dictionary.index("<mask>")

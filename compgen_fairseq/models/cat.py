@@ -79,6 +79,24 @@ class CATConfig(FairseqDataclass):
         return cfg
 
 
+def warn_of_untrained(path: str, cfg: Any) -> None:
+    """Warn if a checkpoint's mixed states, or all but ``cont``, mean nothing.
+
+    Args:
+        path: of the checkpoint.
+        cfg: its configuration.
+    """
+    ablated = getattr(cfg.criterion, "ablation", "") in ("sufficiency", "semantics-composition")
+    if getattr(cfg.model, "composition", "") == "none":
+        logger.warning("%s is of --composition none: it has the representation cont alone", path)
+    elif ablated or getattr(cfg.criterion, "sufficiency", 1) == 0:
+        logger.warning(
+            "nothing has trained the mixed states of %s (equation 6 was left out): take the "
+            "representation cont",
+            path,
+        )
+
+
 @dataclass
 class PretrainingOutputs:
     """What the heads make of each representation asked for: ``cont``, ``comp``, ``mix`` or

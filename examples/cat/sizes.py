@@ -1,4 +1,4 @@
-"""Prints the flags that build the model of a CAT checkpoint: ``python sizes.py CHECKPOINT``.
+"""Prints the flags that build a CAT checkpoint's model: ``sizes.py CHECKPOINT [REPRESENTATION]``.
 
 fairseq-train takes a model's sizes from its command line, also when it fine-tunes a checkpoint.
 """
@@ -6,7 +6,7 @@ fairseq-train takes a model's sizes from its command line, also when it fine-tun
 import sys
 
 from compgen.ranges import flag_of
-from compgen_fairseq.models.cat import CATConfig
+from compgen_fairseq.models.cat import CATConfig, warn_of_untrained
 
 # Options that do not have to be those of the pre-training.
 FREE = set(
@@ -15,8 +15,8 @@ FREE = set(
 )
 
 
-def flags(path: str) -> list[str]:
-    """The flags.
+def flags(path: str, representation: str = "cont") -> list[str]:
+    """The flags; a warning if the representation means nothing.
 
     Raises:
         ValueError: the checkpoint holds another model.
@@ -29,6 +29,8 @@ def flags(path: str) -> list[str]:
     arch = getattr(cfg, "arch", getattr(cfg, "_name", None))
     if ARCH_MODEL_NAME_REGISTRY.get(arch, arch) != "cat":
         raise ValueError(f"{path} holds a {arch} model, not a cat model")
+    if representation != "cont":
+        warn_of_untrained(path, state["cfg"])
     found = ["--arch", "cat"]
     for name in sorted(CATConfig.__dataclass_fields__.keys() - FREE):
         value = getattr(cfg, name, None)  # None: the checkpoint is older than the option
@@ -52,6 +54,6 @@ def _flag(path: str, name: str, value: object) -> list[str]:
 
 if __name__ == "__main__":
     try:
-        print(*flags(sys.argv[1]), sep="\n")
+        print(*flags(*sys.argv[1:]), sep="\n")
     except (ValueError, OSError) as error:
         sys.exit(f"sizes.py: {error}")

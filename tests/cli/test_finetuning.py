@@ -191,6 +191,32 @@ def test_a_checkpoint_adds_no_flags(option, value, pretrained, tmp_path):
         flags(str(tmp_path / "changed.pt"))
 
 
+@pytest.mark.parametrize(
+    ("section", "option", "value", "warning"),
+    [
+        ("criterion", "ablation", "none", ""),
+        ("criterion", "ablation", "semantics-composition", "nothing has trained the mixed states"),
+        ("criterion", "sufficiency", 0.0, "nothing has trained the mixed states"),
+        ("model", "composition", "none", "it has the representation cont alone"),
+    ],
+)
+def test_states_that_mean_nothing_are_warned_of(
+    section, option, value, warning, pretrained, data, tmp_path, caplog
+):
+    state, path = load(pretrained), str(tmp_path / "changed.pt")
+    options = OmegaConf.to_container(state["cfg"], resolve=True, enum_to_str=True)
+    options[section][option] = value
+    torch.save({**state, "cfg": options}, path)
+    flags = runpy.run_path(str(EXAMPLES / "cat" / "sizes.py"))["flags"]
+    assert flags(path) == flags(path, "cont") and not caplog.text
+    flags(path, "mix")
+    assert warning in caplog.text and bool(caplog.text) == bool(warning)
+    if section == "criterion":
+        caplog.clear()
+        load_cat(path, str(data / "bird"))
+        assert warning in caplog.text and bool(caplog.text) == bool(warning)
+
+
 def test_similarity_is_the_correlation_of_single_phrases(pretrained, frozen, data):
     folder = data / "bird"
     for subset, total in (("test", 12), ("test1", 6)):

@@ -37,6 +37,20 @@ def test_capitals_stay_where_the_text_has_them(tmp_path: Path) -> None:
     assert text == "The ilm ."  # F is not among the characters of the text
 
 
+@pytest.mark.parametrize(
+    ("more", "sentence", "expected"),
+    [
+        ("\U0001d400 1\n", "The Film", "the film"),  # a capital that has no small letter
+        ("&apos;t 1\n' 1\n& 1\n; 1\np 1\n", "isn't", "isn &apos;t"),  # as Moses escapes it
+    ],
+)
+def test_marks_of_the_pretraining_text(more, sentence, expected, tmp_path: Path) -> None:
+    folder = pretrained(tmp_path / "data")
+    with (folder / "dict.txt").open("a", encoding="utf-8") as file:
+        file.write(more)
+    assert Subwords(folder)(sentence).replace("@@ ", "") == expected
+
+
 def test_folder_without_codes(tmp_path: Path) -> None:
     folder = pretrained(tmp_path / "data")
     (folder / "code").write_text("no codes at all\n")

@@ -52,6 +52,19 @@ def parts(item: dict) -> tuple[list[int], list[int]]:
     return tokens[1:middle], tokens[middle + 1 : -1]
 
 
+@pytest.mark.parametrize(
+    ("documents", "warning"),
+    [
+        (3 * [(4, 4, 4, 4)], ""),  # a segment is one sentence: three of four are followed
+        (4 * [(4, 4, 4)], "b follows a in only 33% of the pairs"),
+        (4 * [(4,)], "b follows a in only 0% of the pairs"),
+    ],
+)
+def test_short_documents_are_warned_of(documents, warning, caplog) -> None:
+    make(documents, max_tokens=13)
+    assert warning in caplog.text and bool(caplog.text) == bool(warning)
+
+
 def test_segments_are_whole_sentences_of_one_document() -> None:
     text = sentences([(4, 4, 3), (12,), (), (5,)])
     segments = Segments(text, [len(s) for s in text], 8)
