@@ -291,12 +291,7 @@ def _precision(args: Namespace) -> None:
 def _unused(args: Namespace) -> None:
     """Without CAT's equation 6 nothing reads the last layer's mixed states, without H(q, p) nothing
     trains SQ-Transformer's predictors, with another criterion nothing its codebooks either."""
-    unread = ""
-    if getattr(args, "composition", "codebook") != "none":
-        if getattr(args, "ablation", None) in ("sufficiency", "semantics-composition"):
-            unread = f"--ablation {args.ablation}"
-        elif getattr(args, "sufficiency", 1) == 0:
-            unread = "--sufficiency 0"
+    unread = unread_mix(args, args)
     arch = ARCH_MODEL_REGISTRY.get(getattr(args, "arch", None))
     if arch is not None and hasattr(args, "criterion"):
         cont = getattr(args, "representation", "mix") == "cont"
@@ -315,6 +310,21 @@ def _unused(args: Namespace) -> None:
             f"{unread} leaves parameters without gradients, on several "
             "processes: add --ddp-backend legacy_ddp"
         )
+
+
+def unread_mix(model: Any, criterion: Any) -> str:
+    """Why nothing reads, or trains, the mixed states of CAT's last layer: the flag, or nothing.
+
+    Args:
+        model: its options.
+        criterion: those of its pre-training.
+    """
+    if getattr(model, "composition", "codebook") == "none":  # there are none
+        return ""
+    ablation = getattr(criterion, "ablation", None)
+    if ablation in ("sufficiency", "semantics-composition"):
+        return f"--ablation {ablation}"
+    return "--sufficiency 0" if getattr(criterion, "sufficiency", 1) == 0 else ""
 
 
 def _unused_codes(args: Namespace) -> str:

@@ -81,9 +81,8 @@ class Subwords:
         self.digest = f"{sha256(self.dictionary)}-{sha256(codes)}"
         types = [line.rpartition(" ")[0] for line in read_lines(self.dictionary)]
         self._characters = set("".join(name.removesuffix(CONTINUED) for name in types))
-        self._lowercase = all(
-            c == c.lower() for c in self._characters
-        )  # some capitals have no other
+        # some capitals have no small letter
+        self._lowercase = all(c == c.lower() for c in self._characters)
         self._escape = any(name in kind for kind in types for name in ("&apos;", "&quot;"))
         self._tokenizer = MosesTokenizer("en")
         self._bpe = Bpe(codes)

@@ -53,8 +53,7 @@ def load(path: str, data: str) -> Any:
         model.load_state_dict(weights, strict=True)
     except RuntimeError as error:
         raise ValueError(f"{path}: {str(error).splitlines()[-1].strip()}") from None
-    if cfg.composition != "none":  # measure sees to that
-        warn_of_untrained(path, state["cfg"])
+    warn_of_untrained(path, state["cfg"])
     return model.eval()
 
 

@@ -20,6 +20,7 @@ from fairseq.modules.transformer_sentence_encoder import init_bert_params
 from torch import Tensor
 
 from compgen.ranges import AT_LEAST_0, AT_LEAST_1, RATE, Range, ranges
+from compgen_fairseq import flags
 from compgen_fairseq.models.cat_transformer import REPRESENTATIONS
 from compgen_fairseq.models.known_dictionary import know_dictionaries
 from compgen_fairseq.modules.cat_layer import CATLayer, CompositionOutputs
@@ -80,20 +81,18 @@ class CATConfig(FairseqDataclass):
 
 
 def warn_of_untrained(path: str, cfg: Any) -> None:
-    """Warn if a checkpoint's mixed states, or all but ``cont``, mean nothing.
+    """Warn if a checkpoint's mixed states mean nothing.
 
     Args:
         path: of the checkpoint.
         cfg: its configuration.
     """
-    ablated = getattr(cfg.criterion, "ablation", "") in ("sufficiency", "semantics-composition")
-    if getattr(cfg.model, "composition", "") == "none":
-        logger.warning("%s is of --composition none: it has the representation cont alone", path)
-    elif ablated or getattr(cfg.criterion, "sufficiency", 1) == 0:
+    if flag := flags.unread_mix(cfg.model, cfg.criterion):
         logger.warning(
-            "nothing has trained the mixed states of %s (equation 6 was left out): take the "
-            "representation cont",
+            "nothing has trained the mixed states of %s, which had %s: take the representation "
+            "cont",
             path,
+            flag,
         )
 
 

@@ -74,7 +74,7 @@ class PrototypeStages:
         """Have ``--patience`` count in stage 2 alone."""
         super().begin_valid_epoch(epoch, model)  # type: ignore[misc]
         staged = self.cfg.prototype_stage1_epochs is not None and isinstance(model, HasPrototypes)
-        if staged and not all(table.filled for table in model.tables().values()):
+        if staged and not _filled(model):
             records.early_stopping().clear()
 
     def optimizer_step(self, optimizer: Any, model: Any, update_num: int) -> None:
@@ -128,7 +128,7 @@ def begin_epoch(task: Any, epoch: int, model: Any) -> None:
     _check(cfg, config.prototypes)
     if cfg.prototype_restart:
         _check_restart(task.training_options)
-    if not all(table.filled for table in tables.values()):
+    if not _filled(model):
         if config.prototypes == "two-pass":
             load_tables(cfg.prototype_table, tables)
             logger.info("prototypes: taken from %s", cfg.prototype_table)
@@ -156,7 +156,12 @@ def begin_epoch(task: Any, epoch: int, model: Any) -> None:
                 f"the model has {table.vectors.size(1)} prototypes per token on the {side} side: "
                 f"--prototypes-per-token must be that, not {config.prototypes_per_token}"
             )
-    model.train_prototype_attention(all(table.filled for table in tables.values()))
+    model.train_prototype_attention(_filled(model))
+
+
+def _filled(model: Any) -> bool:
+    """Whether stage 2 has begun."""
+    return all(table.filled for table in model.tables().values())
 
 
 def settings_of(cfg: Any, config: Any) -> Settings:

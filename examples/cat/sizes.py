@@ -3,10 +3,13 @@
 fairseq-train takes a model's sizes from its command line, also when it fine-tunes a checkpoint.
 """
 
+import logging
 import sys
 
 from compgen.ranges import flag_of
 from compgen_fairseq.models.cat import CATConfig, warn_of_untrained
+
+logger = logging.getLogger(__name__)
 
 # Options that do not have to be those of the pre-training.
 FREE = set(
@@ -30,6 +33,9 @@ def flags(path: str, representation: str = "cont") -> list[str]:
     if ARCH_MODEL_NAME_REGISTRY.get(arch, arch) != "cat":
         raise ValueError(f"{path} holds a {arch} model, not a cat model")
     if representation != "cont":
+        if getattr(cfg, "composition", "") == "none":
+            text = "%s is of --composition none: it has the representation cont alone"
+            logger.warning(text, path)
         warn_of_untrained(path, state["cfg"])
     found = ["--arch", "cat"]
     for name in sorted(CATConfig.__dataclass_fields__.keys() - FREE):

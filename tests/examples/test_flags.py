@@ -99,7 +99,7 @@ def test_variables_of_a_process_group_count_with_launch_alone(called):
     assert "--distributed-rank 1 " in called("cogs", "srl", LAUNCH="env", **group)
 
 
-def test_a_launcher_that_names_no_processes_is_refused(tmp_path):
+def test_a_launcher_that_names_no_processes_is_refused():
     process = EXAMPLES / "process.sh"
     done = subprocess.run(
         ["bash", process], env={**os.environ, "LAUNCH": "env"}, capture_output=True, text=True
