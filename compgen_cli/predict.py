@@ -45,8 +45,8 @@ def main(argv: list[str] | None = None) -> int:
 
     from compgen_fairseq.analysis.predictions import predict, score
 
-    for chatty in ("fairseq", "compgen_fairseq"):
-        logging.getLogger(chatty).setLevel(logging.ERROR)
+    logging.getLogger("fairseq").setLevel(logging.ERROR)
+    logging.getLogger("compgen_fairseq").setLevel(logging.WARNING)
     found = predict(args)
     scored = score(found, args.subset, args.label)
     rows = (f"{label}\t{answer}\n" for label, answer in zip(*found, strict=True))

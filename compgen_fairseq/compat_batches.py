@@ -3,6 +3,7 @@
 import atexit
 import contextlib
 import inspect
+import logging
 import queue
 import threading
 import time
@@ -10,12 +11,15 @@ from collections.abc import Callable, Iterable
 from typing import Any
 
 import numpy as np
-from fairseq.data import data_utils
+from fairseq.data import StripTokenDataset, data_utils
 from fairseq.data.iterators import BackgroundConsumer, EpochBatchIterator
+from fairseq.data.shorten_dataset import TruncateDataset
 from fairseq.tasks import FairseqTask
 from fairseq.trainer import Trainer
 
 from compgen_fairseq.around import around
+
+logger = logging.getLogger(__name__)
 
 SECONDS_FOR_A_BATCH = 5  # how long Python's end waits for a batch that is being fetched
 
@@ -54,6 +58,17 @@ def count_what_is_left_out(
     if left_out := len(indices) - len(kept):
         print(f"{left_out:,} samples have invalid sizes and will be skipped", flush=True)
     return kept
+
+
+@around(TruncateDataset, "__init__")
+def count_what_is_cut(
+    init: Callable[..., None], dataset: TruncateDataset, sentences: Any, length: int, **kw: Any
+) -> None:
+    """Count the sentences of which ``--truncate-source`` or ``--shorten-method`` leaves a part."""
+    init(dataset, sentences, length, **kw)
+    end = isinstance(sentences, StripTokenDataset)  # which leaves it in the sizes
+    if cut := int((np.asarray(sentences.sizes) - end > length).sum()):
+        logger.warning("%s of %s sentences are cut to %s tokens", cut, len(sentences), length)
 
 
 @around(FairseqTask, "get_batch_iterator")

@@ -7,8 +7,15 @@ from unittest import mock
 import numpy as np
 import pytest
 import torch
-from fairseq.data import Dictionary, LanguagePairDataset, ListDataset, data_utils
+from fairseq.data import (
+    Dictionary,
+    LanguagePairDataset,
+    ListDataset,
+    StripTokenDataset,
+    data_utils,
+)
 from fairseq.data.iterators import EpochBatchIterator
+from fairseq.data.shorten_dataset import TruncateDataset
 from fairseq.tasks import FairseqTask
 from fairseq.tasks.translation import TranslationConfig, TranslationTask
 
@@ -106,6 +113,17 @@ def test_what_is_left_out_is_counted_where_scores_look(capsys):
     kept = task.filter_indices_by_size(np.arange(2), data, 2, ignore_invalid_inputs=True)
     assert list(kept) == [1]
     assert capsys.readouterr().out == "1 samples have invalid sizes and will be skipped\n"
+
+
+@pytest.mark.parametrize("end", [0, 1])
+def test_what_is_cut_is_counted(end, caplog):
+    sentences = ListDataset([torch.ones(n + end) for n in (2, 3, 4, 5)], np.arange(2, 6) + end)
+    if end:
+        sentences = StripTokenDataset(sentences, 1)
+    TruncateDataset(sentences, 5)
+    assert not caplog.text
+    TruncateDataset(sentences, 3)
+    assert "2 of 4 sentences are cut to 3 tokens" in caplog.text
 
 
 def test_what_is_translated_as_it_comes_is_not_kept(tiny_data):
