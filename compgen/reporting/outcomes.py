@@ -20,11 +20,7 @@ class NoOutcomes(ValueError):
 
 
 class BrokenLog(NoOutcomes):
-    """The log is there and cannot be read."""
-
-
-class AnotherScore(NoOutcomes):
-    """The log gives another score than the file beside it."""
+    """The log is there, and cannot be read or gives another score than the file beside it."""
 
 
 @dataclass(frozen=True)
@@ -130,7 +126,7 @@ def _agree(run: Run, score: ScoreName, found: float) -> None:
     """Refuse a log that is not the one that was scored."""
     said = run.scores[score]
     if abs(found - said.value) > TOLERANCE:
-        raise AnotherScore(
+        raise BrokenLog(
             f"{said.file} says {said.value:.2f} but the log beside it gives {found:.2f}; "
             "evaluate the run again"
         )

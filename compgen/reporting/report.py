@@ -54,6 +54,11 @@ class Summary:
         return statistics.stdev(self.values) if self.n > 1 else None
 
     @property
+    def spread(self) -> str:
+        """Mean and standard deviation, as ``12.34 ± 0.56``; of one run the mean alone."""
+        return f"{self.mean:.2f}" + ("" if self.std is None else f" ± {self.std:.2f}")
+
+    @property
     def median(self) -> float:
         return statistics.median(self.values)
 

@@ -149,10 +149,9 @@ def _title(score: ScoreName) -> str:
 
 
 def _statistics(summary: Summary, comparison: Comparison | None) -> Iterable[Cell]:
-    std = "" if summary.std is None else f" ± {summary.std:.2f}"
     marks = f" {comparison.marks}" if comparison and comparison.marks else ""
     yield Cell(str(summary.n), summary.n)
-    yield Cell(f"{summary.mean:.2f}{std}{marks}", summary.mean)
+    yield Cell(f"{summary.spread}{marks}", summary.mean)
     yield from (_number(v, 2) for v in (summary.median, summary.best, summary.worst))
     yield Cell(", ".join(f"{value:.2f}" for value in summary.values), summary.mean)
 

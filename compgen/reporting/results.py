@@ -164,7 +164,7 @@ def _verdicts(run: Run) -> dict[str, dict[str, Any]]:
             continue  # its sentences are those of exact match
         try:
             values = outcomes.outcomes(run, name).values
-        except (outcomes.AnotherScore, outcomes.BrokenLog):
+        except outcomes.BrokenLog:
             raise
         except outcomes.NoOutcomes:
             if name.number == "aggregate":  # the data are not where they were

@@ -9,7 +9,7 @@ from typing import Any
 
 from compgen.reporting.comparison import pooled
 from compgen.reporting.outcomes import NoOutcomes, outcomes
-from compgen.reporting.report import Row, Summary, decoded, span
+from compgen.reporting.report import Row, decoded, span
 from compgen.reporting.runs import CHECKPOINTS, DATA, Run, ScoreName, read_result
 
 PAPERS = "papers.toml"
@@ -94,7 +94,7 @@ def _headline(
     """A cell of the README's table."""
     found = rows[method].row.summary(score) if method in rows else None
     left_out = f", {len(rows[method].left_out)} left out" if found and rows[method].left_out else ""
-    here = f"`{method}` {_spread(found)} (n = {found.n}{left_out})" if found else ""
+    here = f"`{method}` {found.spread} (n = {found.n}{left_out})" if found else ""
     there = f"paper {figures[method]}" if method in figures else ""
     return "; ".join(filter(None, [here, there]))
 
@@ -179,7 +179,7 @@ def _table(runs: Sequence[Run], paper: dict[str, Any], ours: Sequence[str]) -> l
                 continue
             cells = [f"{name}{DOWN if best.lower_is_better else ''}"]
             cells += [f"{row.label} (ours)" if row.label in ours else row.label, str(best.n)]
-            cells += [_spread(best), f"{best.median:.2f}", f"{best.worst:.2f}", _spread(last)]
+            cells += [best.spread, f"{best.median:.2f}", f"{best.worst:.2f}", last.spread]
             cells += [
                 figures.get(name, {}).get(row.label, ""),
                 span([run.updates for run in row.runs]),
@@ -292,10 +292,6 @@ def _pooled(row: Row, score: ScoreName) -> list[float]:
         return pooled([outcomes(run, score) for run in row.runs])
     except NoOutcomes:
         return []
-
-
-def _spread(summary: Summary) -> str:
-    return f"{summary.mean:.2f}" + ("" if summary.std is None else f" ± {summary.std:.2f}")
 
 
 def _mean(values: Iterable[float | None]) -> str:

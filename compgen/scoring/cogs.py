@@ -61,7 +61,7 @@ class CogsScore:
         return sum(percents) / len(percents) if percents else None
 
     def __str__(self) -> str:
-        width = max(map(len, (*self.cases, "in_distribution")))
+        width = max(map(len, (*self.cases, IN_DISTRIBUTION)))
         lines = [f"{name:{width}} {_row(score)}" for name, score in self.cases.items()]
         for name, names in (("lexical", LEXICAL), ("structural", STRUCTURAL), ("macro", None)):
             mean = self.average(names)

@@ -57,7 +57,7 @@ def run(args: argparse.Namespace) -> list[Path]:
         ValueError: if a word or layer is not there, or the model has no alignment.
     """
     paths = [args.checkpoint, *([args.versus] if args.versus else [])]
-    labels = args.label or [str(Path(path).parent / Path(path).stem) for path in paths]
+    labels = args.label or [str(Path(path).with_suffix("")) for path in paths]
     if len(labels) != len(paths) or len(set(labels)) != len(labels):
         raise ValueError(f"--label: name each of {len(paths)} models differently")
     found: dict[str, dict[int, Counter[int]]] = {}

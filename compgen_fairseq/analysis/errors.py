@@ -74,7 +74,7 @@ def run(args: argparse.Namespace) -> list[Path]:
     Raises:
         ValueError: if a log or what belongs to it is not there or does not fit.
     """
-    labels = args.label or [str(Path(log).parent / Path(log).stem) for log in args.logs]
+    labels = args.label or [str(Path(log).with_suffix("")) for log in args.logs]
     if args.by in ("input-length", "output-length") and (args.data or args.subset):
         raise ValueError(f"--by {args.by} reads the logs alone: leave out --data and --subset")
     if len(labels) != len(args.logs) or len(set(labels)) != len(labels):

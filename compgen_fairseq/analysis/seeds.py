@@ -73,8 +73,7 @@ def draw(summaries: Mapping[str, Summary], score: ScoreName) -> Any:
         axes.hist(np.clip(one.values, 0, TOP), bins=edges, **plotting.hatch(i))
         axes.axvline(one.mean, color="black", linewidth=1)
         axes.axvline(one.median, color="black", linewidth=1, linestyle=":")
-        spread = f" ± {one.std:.2f}" if one.std is not None else ""
-        told = f"{label}: mean {one.mean:.2f}{spread} (line), median {one.median:.2f} (dots)"
+        told = f"{label}: mean {one.spread} (line), median {one.median:.2f} (dots)"
         axes.set_title(told, fontsize=8, loc="left")
         axes.yaxis.get_major_locator().set_params(integer=True)
         axes.set_ylabel(f"seeds (of {one.n})", fontsize=8)

@@ -106,7 +106,7 @@ def describe(args: argparse.Namespace) -> list[dict[str, Any]]:
     model, task = loaded.model, loaded.task
     layers = len(model.encoder.layers)
     number = layers if args.layer is None else args.layer
-    if not 1 <= number <= layers:
+    if number > layers:
         raise ValueError(f"--layer is between 1 and {layers}, the number of layers")
     task.load_dataset(args.subset)
     weights = decompose(model, task, args.subset, args.words, number - 1)

@@ -162,7 +162,7 @@ def measure(args: argparse.Namespace) -> dict[str, Any]:
         )
     one, other = (cls_states(model, side) for side in sides)
     found = correlations(one, other, rated)
-    chosen = str(model.cfg.representation) if len(wanted) > 1 else wanted[0]
+    chosen = model.cfg.representation if len(wanted) > 1 else wanted[0]
     stamp = signature("pearson", len(rated), subset=args.subset, representation=chosen)
     return {
         "metric": "pearson",

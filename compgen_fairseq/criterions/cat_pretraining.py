@@ -127,10 +127,10 @@ class CATPretrainingCriterion(FairseqCriterion):
         check(cfg)
         if not hasattr(task, "word_sememes"):
             raise ValueError("--criterion cat_pretraining goes with --task cat_pretraining")
-        left_out = ABLATIONS[str(cfg.ablation)]
+        left_out = ABLATIONS[cfg.ablation]
         names = {name for names in ABLATIONS.values() for name in names} | {"task_loss"}
         self.weights = {n: 0.0 if n in left_out else float(getattr(cfg, n)) for n in names}
-        self.by_scores = str(cfg.guidance) == "scores"
+        self.by_scores = cfg.guidance == "scores"
         self.unguided_masked = cfg.unguided_masked
         self.beta = cfg.reconstruction_beta
         self.register_buffer("sememes", task.word_sememes.table, persistent=False)

@@ -10,6 +10,7 @@ from fairseq.criterions.label_smoothed_cross_entropy import (
     LabelSmoothedCrossEntropyCriterion,
     LabelSmoothedCrossEntropyCriterionConfig,
 )
+from fairseq.distributed.utils import get_global_world_size
 from fairseq.logging import metrics
 from torch import Tensor
 
@@ -54,7 +55,7 @@ def reduced(
     sums = [sample_size, *(v.number for v in values), *(v.total.detach() for v in values)]
     local = torch.cat([part.float().flatten() for part in sums]) * (not dummy)
     world = local
-    if distributed and torch.distributed.is_available() and torch.distributed.is_initialized():
+    if distributed and get_global_world_size() > 1:
         world = local.clone()
         torch.distributed.all_reduce(world)
     sizes = [1, len(values), *(v.total.numel() for v in values)]

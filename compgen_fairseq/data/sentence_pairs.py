@@ -168,7 +168,7 @@ class SentencePairDataset(FairseqDataset):
         other = index + 1 if follows else self._elsewhere(index, draw)
         (a, a_words), (b, b_words) = (self._segments.read(i, self._words) for i in (index, other))
         if draw.random() < SHORT:
-            length = max(int(draw.integers(2, 2 * self._limit + 1)) // 2, 1)
+            length = int(draw.integers(2, 2 * self._limit + 1)) // 2
             a, a_words = a[-length:], Words(*(part[-length:] for part in a_words))
             b, b_words = b[:length], Words(*(part[:length] for part in b_words))
         cls, sep = [self._dictionary.bos()], [self._dictionary.eos()]

@@ -238,7 +238,7 @@ class CATModel(BaseFairseqModel):
             last = composition.layers[-1]
             states = {"cont": last.cont, "comp": last.comp, "mix": last.mix}
             states["nuance"] = last.cont - last.comp
-        features = final if composition is None else states[str(self.cfg.representation)]
+        features = final if composition is None else states[self.cfg.representation]
         extra: dict[str, Any] = {"composition": composition}
         if classification_head_name is not None:
             return self.classification_heads[classification_head_name](features), extra

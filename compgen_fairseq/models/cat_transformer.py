@@ -115,8 +115,9 @@ class CATTransformerModel(TransformerModel):
         return know_dictionaries(super().build_model(args, task))
 
     @classmethod
-    def build_encoder(cls, args: Any, src_dict: Dictionary, embed_tokens: Any) -> CATEncoder:
-        cfg = TransformerConfig.from_namespace(args)
+    def build_encoder(
+        cls, cfg: TransformerConfig, src_dict: Dictionary, embed_tokens: Any
+    ) -> CATEncoder:
         return CATEncoder(cfg, src_dict, embed_tokens, take(CompositionConfig, cfg))
 
     def forward(

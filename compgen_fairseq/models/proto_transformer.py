@@ -6,6 +6,7 @@ Translation".
 
 from argparse import Namespace
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -22,13 +23,11 @@ from fairseq.models.transformer import (
     base_architecture,
 )
 from fairseq.models.transformer.transformer_legacy import transformer_iwslt_de_en
-from fairseq.modules.checkpoint_activations import checkpoint_wrapper
 from torch import Tensor, nn
 
 from compgen.ranges import AT_LEAST_1, ranges
 from compgen_fairseq.models.known_dictionary import fingerprint, know_dictionaries
 from compgen_fairseq.modules.prototype_attention import PrototypeAttention, PrototypeTable
-from compgen_fairseq.modules.prototype_layer import PrototypeDecoderLayer, PrototypeEncoderLayer
 from compgen_fairseq.options import option, register_preset, take
 from compgen_fairseq.prototypes.extract import Settings
 from compgen_fairseq.prototypes.states import LAYERS
@@ -78,6 +77,9 @@ def add_prototypes(
 ) -> None:
     """Give every layer of an encoder or decoder its prototype attention, and the stack a table.
 
+    The attention stands behind the self-attention's LayerNorm, before the FFN or the
+    cross-attention (section 3.2).
+
     Raises:
         ValueError: on options of fairseq's that can't go with it.
     """
@@ -105,29 +107,25 @@ def add_prototypes(
             cfg.attention_dropout,
             identity=config.prototype_identity,
         )
+        layer.prototypes = None
+        layer.self_attn_layer_norm.register_forward_hook(partial(attend, layer))
 
 
-def checkpointed(layer: nn.Module, cfg: TransformerConfig) -> nn.Module:
-    """The layer, wrapped where ``--checkpoint-activations`` or ``--offload-activations`` say so."""
-    if not cfg.checkpoint_activations:
-        return layer
-    return checkpoint_wrapper(layer, offload_to_cpu=cfg.offload_activations)
+def attend(layer: Any, norm: nn.Module, inputs: Any, x: Tensor) -> Tensor:
+    """Add what the prototypes of its tokens say to a layer's states ``(len, batch, dim)``."""
+    return x if layer.prototypes is None else layer.prototype_attn(x, layer.prototypes)
 
 
 def hand_out(stack: Any, tokens: Tensor) -> None:
     """Give the layers of a stack the prototypes of ``(batch, len)`` tokens, if there are any."""
-    table = getattr(stack, "prototypes", None)
-    selection = None if table is None else table.select(tokens)
-    for layer in stack.layers.children():  # the iterator of a list with LayerDrop skips some
-        layer.prototypes = selection
+    if (table := getattr(stack, "prototypes", None)) is not None:
+        selection = table.select(tokens)
+        for layer in stack.layers.children():  # the iterator of a list with LayerDrop skips some
+            layer.prototypes = selection
 
 
 class ProtoTransformerEncoder(TransformerEncoderBase):
     """fairseq's encoder, whose layers get the prototypes of its tokens if it has a table."""
-
-    def build_encoder_layer(self, cfg: TransformerConfig) -> nn.Module:
-        layer = PrototypeEncoderLayer(cfg, return_fc=self.return_fc)
-        return checkpointed(layer, cfg)
 
     def forward(self, src_tokens: Tensor, *args: Any, **kwargs: Any) -> dict[str, Any]:
         """As fairseq's, for ``(batch, src_len)`` tokens."""
@@ -137,12 +135,6 @@ class ProtoTransformerEncoder(TransformerEncoderBase):
 
 class ProtoTransformerDecoder(TransformerDecoderBase):
     """fairseq's decoder, whose layers get the prototypes of its input if it has a table."""
-
-    def build_decoder_layer(
-        self, cfg: TransformerConfig, no_encoder_attn: bool = False
-    ) -> nn.Module:
-        layer = PrototypeDecoderLayer(cfg, no_encoder_attn)
-        return checkpointed(layer, cfg)
 
     def extract_features(
         self,
@@ -206,14 +198,11 @@ class ProtoTransformerModel(TransformerModel):
         return know_dictionaries(model)
 
     @classmethod
-    def build_encoder(cls, args: Any, src_dict: Dictionary, embed_tokens: Any):
-        return ProtoTransformerEncoder(
-            TransformerConfig.from_namespace(args), src_dict, embed_tokens
-        )
+    def build_encoder(cls, cfg: TransformerConfig, src_dict: Dictionary, embed_tokens: Any):
+        return ProtoTransformerEncoder(cfg, src_dict, embed_tokens)
 
     @classmethod
-    def build_decoder(cls, args: Any, tgt_dict: Dictionary, embed_tokens: Any):
-        cfg = TransformerConfig.from_namespace(args)
+    def build_decoder(cls, cfg: TransformerConfig, tgt_dict: Dictionary, embed_tokens: Any):
         return ProtoTransformerDecoder(cfg, tgt_dict, embed_tokens, cfg.no_cross_attention)
 
     def tables(self) -> dict[str, PrototypeTable]:

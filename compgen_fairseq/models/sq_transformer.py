@@ -11,6 +11,7 @@ import torch
 import torch.nn as nn
 import torch.nn.functional as F
 from fairseq.models import (
+    FairseqDecoder,
     FairseqEncoder,
     FairseqEncoderDecoderModel,
     FairseqIncrementalDecoder,
@@ -115,6 +116,7 @@ class SQDecoder(FairseqIncrementalDecoder):
     """
 
     _CACHES = "sq_transformer.caches"  # each layer's keys and values, in the incremental state
+    forward = FairseqDecoder.forward  # extract_features, then output_layer
 
     def __init__(
         self,
@@ -136,13 +138,12 @@ class SQDecoder(FairseqIncrementalDecoder):
             else None
         )
 
-    def forward(
+    def extract_features(
         self,
         prev_output_tokens: Tensor,
         encoder_out: dict[str, Any] | None = None,
         incremental_state: dict[str, Any] | None = None,
         structural: bool = False,
-        features_only: bool = False,
         **_: Any,
     ) -> tuple[Tensor, dict[str, Any]]:
         """Decode.
@@ -153,12 +154,13 @@ class SQDecoder(FairseqIncrementalDecoder):
             encoder_out: what :meth:`SQEncoder.forward` returned.
             incremental_state: fairseq's dictionary of cached states.
             structural: also return the tensors of the structural loss terms.
-            features_only: return features instead of logits.
 
         Returns:
-            logits ``(batch, len, vocabulary)`` and a dictionary with ``attn`` (a list with the last
-            layer's cross-attention, mean over heads, ``(batch, len, src_len)``, or None but for a
-            full pass in evaluation, where ``--print-alignment`` reads it) and ``structural``.
+            the last layer's word stream ``(batch, len, dim)`` (with ``--class-meanings own`` the
+            logits) and a dictionary with ``attn`` (a list with the last layer's cross-attention,
+            mean over heads, ``(batch, len, src_len)``, or None but for a full pass in evaluation,
+            where ``--print-alignment`` reads it) and ``structural``
+            (:class:`StructuralOutputs`, or None).
         """
         assert encoder_out is not None
         stack = self.stack
@@ -187,35 +189,30 @@ class SQDecoder(FairseqIncrementalDecoder):
         layers, weights = stack.run(
             streams, mask, read, memory_streams, memory_mask, caches, need_attention
         )
-        side = None
+        outputs = None
         if structural and stack.quantizer is not None:
             x = stack.drop(embedded)  # a third draw, for the terms of the targets' codes
-            q = quantized = stack.quantizer.quantize(x, tokens)
+            q = stack.quantizer.quantize(x, tokens)
             following = next_positions(keep)
             next_codes = q.codes.gather(1, following)
             side = SideOutputs(
                 x, keep, q.codes, q.raw, q.logits, q.codebook, next_codes, keep, layers
             )
             if stack.predictor is not None:
-                context = quantized.vectors if stack.mmi == "brown" else x
+                context = q.vectors if stack.mmi == "brown" else x
                 causal = causal_mask(tokens.size(1), x) + padding_mask(keep, x.dtype)
                 stack.predict_codes(side, context, causal, keep, following, memory[-1], memory_mask)
+            outputs = StructuralOutputs(encoder_out["side"], side)
         attention = None if weights is None else weights.mean(dim=1)
-        extra = {"attn": [attention], "structural": side}
         streams = layers[-1]
-        if features_only and self.meanings is None:
-            return streams[-1], extra
-        logits = self.output(streams[-1])
+        features = streams[-1]
         if self.meanings is not None:
             words, tokens = encoder_out["words"], encoder_out["tokens"]
-            weight, states = self.output.weight, streams[0]
-            logits = self.meanings(logits, weight, states, memory[0], memory_mask, words, tokens)
-        return logits, extra
-
-    def extract_features(self, prev_output_tokens: Tensor, **kwargs: Any):
-        """The last layer's word stream, ``(batch, len, dim)`` (with ``--class-meanings own`` the
-        logits), and the same dictionary."""
-        return self.forward(prev_output_tokens, features_only=True, **kwargs)
+            logits, weight = self.output(features), self.output.weight
+            features = self.meanings(
+                logits, weight, streams[0], memory[0], memory_mask, words, tokens
+            )
+        return features, {"attn": [attention], "structural": outputs}
 
     def output_layer(self, features: Tensor) -> Tensor:
         """What :meth:`extract_features` gives -> logits ``(..., vocabulary)``."""
@@ -247,11 +244,11 @@ class SQTransformerModel(FairseqEncoderDecoderModel):
     decoder: SQDecoder
     #: ``--print-alignment`` reads the attention of a full pass over the hypothesis.
     full_context_alignment = True
+    _warned = False
 
     def __init__(self, cfg: SQTransformerConfig, encoder: SQEncoder, decoder: SQDecoder):
         super().__init__(encoder, decoder)
         self.cfg = cfg
-        self._warned = False
 
     @classmethod
     def build_model(cls, cfg, task) -> "SQTransformerModel":
@@ -297,21 +294,16 @@ class SQTransformerModel(FairseqEncoderDecoderModel):
                 "this criterion trains none of the structural terms of sq_transformer (codes, MMI, "
                 "SRL): use --criterion structural_cross_entropy to train them"
             )
-        encoder_out = self.encoder(src_tokens, structural=structural)
-        logits, extra = self.decoder(
-            prev_output_tokens, encoder_out=encoder_out, structural=structural, **kwargs
+        return super().forward(
+            src_tokens, src_lengths, prev_output_tokens, structural=structural, **kwargs
         )
-        side = extra["structural"]
-        if side is not None:
-            extra["structural"] = StructuralOutputs(encoder_out["side"], side)
-        return logits, extra
 
     def missing_classes(self) -> tuple[str, tuple[int, int]] | None:
         """Which classes, and how many a side, are still to be handed to :meth:`assign_classes`."""
         quantizer = self.encoder.stack.quantizer
         if self.cfg.code_classes == "learned" or quantizer is None or quantizer.frozen:
             return None
-        return str(self.cfg.code_classes), (self.cfg.source_codes, self.cfg.target_codes)
+        return self.cfg.code_classes, (self.cfg.source_codes, self.cfg.target_codes)
 
     def assign_classes(self, source: Tensor, target: Tensor, *exchanged: Tensor) -> None:
         """Fix the code of every type: ``(source types,)`` and ``(target types,)``, long; and say

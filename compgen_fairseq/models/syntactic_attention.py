@@ -17,6 +17,7 @@ import torch.nn as nn
 import torch.nn.functional as F
 from fairseq.dataclass import ChoiceEnum, FairseqDataclass
 from fairseq.models import (
+    FairseqDecoder,
     FairseqEncoder,
     FairseqEncoderDecoderModel,
     FairseqIncrementalDecoder,
@@ -104,13 +105,13 @@ class SyntacticAttentionConfig(FairseqDataclass):
         if self.semantic_relu and not self.semantic_mlp:
             raise ValueError("--semantic-relu goes with --semantic-mlp")
         for name in ("marker_meanings", "class_meanings"):
-            if str(getattr(self, name)) == "own" and (self.syntax_action or self.semantic_mlp):
+            if getattr(self, name) == "own" and (self.syntax_action or self.semantic_mlp):
                 flag = flag_of(name)
                 raise ValueError(
                     f"{flag} own goes with the paper's output layer alone: leave out "
                     f"--syntax-action and --semantic-mlp, or take {flag} free"
                 )
-        if str(self.class_meanings) == "own" and str(self.syntactic_classes) == "none":
+        if self.class_meanings == "own" and self.syntactic_classes == "none":
             raise ValueError("--class-meanings own goes with --syntactic-classes substitution")
 
 
@@ -181,12 +182,13 @@ class SyntacticAttentionDecoder(FairseqIncrementalDecoder):
 
     _STATE, _SAID = "syntactic_attention.state", "syntactic_attention.said"
     owners: Tensor | None  # (types,): the class of source words that exchanges it, or -1
+    forward = FairseqDecoder.forward  # extract_features, then output_layer
 
     def __init__(self, cfg: SyntacticAttentionConfig, dictionary):
         super().__init__(dictionary)
         self.pad, self.end = dictionary.pad(), dictionary.eos()
-        self.marked = str(cfg.marker_meanings) == "own"
-        owned = str(cfg.class_meanings) == "own"
+        self.marked = cfg.marker_meanings == "own"
+        owned = cfg.class_meanings == "own"
         self.register_buffer("owners", torch.full((len(dictionary),), -1) if owned else None)
         self.syntax_action = cfg.syntax_action
         dim = 2 * cfg.encoder_hidden_size
@@ -196,12 +198,11 @@ class SyntacticAttentionDecoder(FairseqIncrementalDecoder):
         self.relu_first = cfg.semantic_relu
         self.output = nn.Linear(width, len(dictionary))
 
-    def forward(
+    def extract_features(
         self,
         prev_output_tokens: Tensor,
         encoder_out: dict[str, Tensor],
         incremental_state: dict[str, Any] | None = None,
-        features_only: bool = False,
         **_: Any,
     ) -> tuple[Tensor, dict[str, Any]]:
         """Decode ``f(d_i)``, ``d_i = sum_j alpha_ij m_j`` (equation 3).
@@ -211,10 +212,10 @@ class SyntacticAttentionDecoder(FairseqIncrementalDecoder):
             encoder_out: what :meth:`SyntacticAttentionEncoder.forward` returned.
             incremental_state: fairseq's dictionary of cached states; with it only the step after
                 the cached one is taken.
-            features_only: return features instead of logits.
 
         Returns:
-            logits ``(batch, len, vocabulary)`` and a dictionary with ``attn``: a list with
+            ``d`` (with ``--syntax-action`` ``[d; c]``; where words are restricted, the logits
+            without the bias) ``(batch, len, width)`` and a dictionary with ``attn``: a list with
             ``alpha`` over the source tokens, ``(batch, len, src_len)``; the start marker, which is
             none of them, keeps its share.
         """
@@ -239,8 +240,7 @@ class SyntacticAttentionDecoder(FairseqIncrementalDecoder):
         if self.syntax_action:
             features = torch.cat([features, torch.bmm(weights, roles)], dim=-1)
         attention = weights.take_along_dim(encoder_out["framed"], 2) * encoder_out["keep"]
-        x = features if features_only else self.output_layer(features)
-        return x, {"attn": [attention]}
+        return features, {"attn": [attention]}
 
     @property
     def restricted(self) -> bool:
@@ -270,11 +270,6 @@ class SyntacticAttentionDecoder(FairseqIncrementalDecoder):
             return weights
         steps = torch.arange(weights.size(1), device=weights.device) - padding.sum(1, keepdim=True)
         return weights.take_along_dim(steps.clamp(min=0).unsqueeze(-1), 1)
-
-    def extract_features(self, prev_output_tokens: Tensor, **kwargs: Any):
-        """``d`` (with ``--syntax-action`` ``[d; c]``; where words are restricted, the logits
-        without the bias) ``(batch, len, width)``, and the same dictionary."""
-        return self.forward(prev_output_tokens, features_only=True, **kwargs)
 
     def output_layer(self, features: Tensor) -> Tensor:
         """What :meth:`extract_features` gives, ``(..., width)``, -> ``(..., vocabulary)``."""

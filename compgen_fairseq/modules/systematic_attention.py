@@ -82,10 +82,13 @@ class SystematicAttention(nn.Module):
             x = x.transpose(1, 2)
         return x.reshape(streams, -1, length, self.heads * self.head_dim)
 
-    def _show(self, weights: Tensor | None, batch: int) -> None:
-        """Hand the last stream's weights to the observer, if there is one."""
-        if self.observer is not None and weights is not None:
-            self.observer(weights[-batch:])
+    def _show(self, weights: Tensor | None, batch: int) -> Tensor | None:
+        """The last stream's weights, if any, which the observer gets, too, if there is one."""
+        if weights is not None:
+            weights = weights[-batch:]
+            if self.observer is not None:
+                self.observer(weights)
+        return weights
 
     def self_attention(
         self,
@@ -94,7 +97,7 @@ class SystematicAttention(nn.Module):
         cache: Cache | None = None,
         packed: Packing | None = None,
         values: Tensor | None = None,
-    ) -> tuple[Tensor, Tensor | None]:
+    ) -> Tensor:
         """Self-attention of each stream.
 
         Args:
@@ -107,9 +110,7 @@ class SystematicAttention(nn.Module):
                 default, fewer only with shared weights.
 
         Returns:
-            as many streams as ``values`` has, ``(streams, batch, len, dim)``, and the weights
-            ``(streams * batch, heads, len, key_len)``, shared ones ``(batch, ...)``, or None where
-            they were not needed.
+            as many streams as ``values`` has, ``(streams, batch, len, dim)``.
         """
         values = x if values is None else values
         streams = values.size(0)
@@ -129,7 +130,7 @@ class SystematicAttention(nn.Module):
         out, weights = attend(query, key, value, mask, relative, dropout, observed)
         out = self._merge(out, streams)
         self._show(weights, out.size(1))
-        return self.out_proj(pack(out, packed)), weights
+        return self.out_proj(pack(out, packed))
 
     def cross_attention(
         self,
@@ -171,7 +172,4 @@ class SystematicAttention(nn.Module):
         need_weights = need_weights or self.observer is not None
         out, shares = attend(query, key, value, mask, None, dropout, need_weights)
         out = self._merge(out, streams)
-        self._show(shares, out.size(1))
-        if shares is not None:
-            shares = shares[-out.size(1) :]
-        return self.out_proj(pack(out, packed)), shares
+        return self.out_proj(pack(out, packed)), self._show(shares, out.size(1))

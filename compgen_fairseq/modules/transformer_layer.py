@@ -131,7 +131,7 @@ class StreamLayer(nn.Module):
         """
         kept = x[-1:] if words_only and self.cross != "shared" else x
         read = x if self.self_attn.shared_weights else kept
-        attended, _ = self.self_attn.self_attention(read, self_mask, cache, packed, kept)
+        attended = self.self_attn.self_attention(read, self_mask, cache, packed, kept)
         x = self.self_attn_norm(kept + apply_dropout(attended, self.dropout, self.training))
         weights = None
         if self.cross != "none":

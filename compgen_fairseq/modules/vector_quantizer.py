@@ -5,6 +5,7 @@ from typing import NamedTuple
 import torch
 import torch.nn as nn
 import torch.nn.functional as F
+from fairseq.distributed.utils import get_global_world_size
 from torch import Tensor
 
 SIMILARITIES = ("distance", "cosine")
@@ -172,7 +173,7 @@ class VectorQuantizer(nn.Module):
         with torch.autocast(x.device.type, enabled=False):
             sums = members @ F.normalize(x.float(), dim=-1).flatten(0, 1)
         counts = members.sum(1, keepdim=True)
-        if torch.distributed.is_available() and torch.distributed.is_initialized():
+        if get_global_world_size() > 1:
             packed = torch.cat([sums, counts], dim=1)
             torch.distributed.all_reduce(packed)
             sums, counts = packed.split([sums.size(1), 1], dim=1)

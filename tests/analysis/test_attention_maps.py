@@ -115,10 +115,10 @@ def test_our_own_output_is_the_weights_times_the_values(streams):
     torch.manual_seed(1)
     attention = SystematicAttention(12, 3, shared_weights=streams == 2)
     x, memory = torch.randn(streams, 2, 5, 12), torch.randn(1, 2, 7, 12)
-    alone = attention.self_attention(x, None)[0], attention.cross_attention(x[:1], memory, None)[0]
+    alone = attention.self_attention(x, None), attention.cross_attention(x[:1], memory, None)[0]
     seen: list[torch.Tensor] = []
     attention.observer = seen.append
-    outputs = attention.self_attention(x, None)[0]
+    outputs = attention.self_attention(x, None)
     torch.testing.assert_close(outputs, alone[0])
     values = attention.v_proj(x[-1]).view(2, 5, 3, 4).transpose(1, 2)
     merged = (seen[0] @ values).transpose(1, 2).reshape(2, 5, 12)

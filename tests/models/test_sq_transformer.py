@@ -15,7 +15,6 @@ from sq_models import build, every_variant
 
 from compgen_fairseq.modules import packing
 from compgen_fairseq.modules.structural_outputs import SideOutputs
-from compgen_fairseq.modules.systematic_attention import SystematicAttention
 from compgen_fairseq.modules.vector_quantizer import VectorQuantizer
 
 
@@ -33,17 +32,11 @@ def alone(sample: dict, row: int) -> dict[str, torch.Tensor]:
 # --- systematic attention ---
 
 
-def attention_of(model, monkeypatch, *sentences) -> list[tuple]:
+def attention_of(model, *sentences) -> list[tuple]:
     """The encoder's attention weights, layer by layer, and its output, for each sentence."""
     found = []
-    original = SystematicAttention.self_attention
-
-    def spy(self, *args, **kwargs):
-        out, weights = original(self, *args, **kwargs)
-        found[-1][0].append(weights)
-        return out, weights
-
-    monkeypatch.setattr(SystematicAttention, "self_attention", spy)
+    for layer in model.encoder.stack.layers:
+        layer.self_attn.observer = lambda weights: found[-1][0].append(weights)
     for sentence in sentences:
         found.append(([],))
         found[-1] += (model.encoder(torch.tensor([[*sentence, EOS]]))["memory"],)
@@ -51,7 +44,7 @@ def attention_of(model, monkeypatch, *sentences) -> list[tuple]:
 
 
 @pytest.mark.parametrize("variant", ["sal-paper", "plain"])
-def test_sentences_of_the_same_codes_are_encoded_with_the_same_attention(variant, monkeypatch):
+def test_sentences_of_the_same_codes_are_encoded_with_the_same_attention(variant):
     model = build(variant, quantizer="vq")
     stack = model.encoder.stack
     codes = torch.arange(len(TASK.source_dictionary)) % 5
@@ -59,7 +52,7 @@ def test_sentences_of_the_same_codes_are_encoded_with_the_same_attention(variant
     stack.embedding.weight.data.copy_(near / stack.scale)
     assert torch.equal(stack.type_codes(), codes)
     (one, memory), (two, other), (different, _) = attention_of(
-        model, monkeypatch, [5, 6, 7, 9, 10], [10, 11, 12, 14, 15], [6, 6, 7, 9, 10]
+        model, [5, 6, 7, 9, 10], [10, 11, 12, 14, 15], [6, 6, 7, 9, 10]
     )
     same = [torch.equal(a, b) for a, b in zip(one, two, strict=True)]
     assert same == [variant == "sal-paper"] * 2

@@ -43,7 +43,7 @@ def test_one_stream_equals_pytorchs_attention():
     theirs = torch.nn.MultiheadAttention(DIM, HEADS, batch_first=True)
     theirs.load_state_dict(dict(zip(names, values, strict=True)))
     expected, _ = theirs(x[0], x[0], x[0], attn_mask=mask.repeat(1, HEADS, 1, 1).flatten(0, 1))
-    out, _ = made.self_attention(x, mask)
+    out = made.self_attention(x, mask)
     torch.testing.assert_close(out[0], expected)
     memory = streams(1, 7)
     expected, weights = theirs(x[0], memory[0], memory[0], average_attn_weights=False)
@@ -56,10 +56,13 @@ def test_one_stream_equals_pytorchs_attention():
 def test_shared_weights_come_from_the_codes_alone(relative):
     shared, own = attention(True, relative), attention(False, relative)
     x = streams()
-    both, weights = shared.self_attention(x, masks())
-    torch.testing.assert_close(both[:1], own.self_attention(x[:1], masks())[0])
+    seen: list[torch.Tensor] = []
+    shared.observer = seen.append
+    both = shared.self_attention(x, masks())
+    torch.testing.assert_close(both[:1], own.self_attention(x[:1], masks()))
     other = torch.stack([x[0], torch.randn_like(x[1])])
-    changed, again = shared.self_attention(other, masks())
+    changed = shared.self_attention(other, masks())
+    weights, again = seen
     assert torch.equal(changed[0], both[0]) and not torch.equal(changed[1], both[1])
     if relative:
         assert torch.equal(weights, again)
@@ -69,7 +72,7 @@ def test_shared_weights_come_from_the_codes_alone(relative):
         )
         expected = shared.out_proj(mixed.transpose(1, 2).flatten(2))
         torch.testing.assert_close(both[1], expected)
-    same, _ = shared.self_attention(torch.stack([x[0], x[0]]), masks())
+    same = shared.self_attention(torch.stack([x[0], x[0]]), masks())
     torch.testing.assert_close(same[0], same[1])
 
 
@@ -77,13 +80,13 @@ def test_streams_that_attend_for_themselves_do_not_meet():
     made, x, memory = attention(), streams(), streams(2, 7)
     hidden = torch.zeros(BATCH, 1, 1, 7)
     hidden[1, ..., :2] = torch.finfo(torch.float32).min
-    both, _ = made.self_attention(x, masks())
+    both = made.self_attention(x, masks())
     seen = []
     made.observer = seen.append
     crossed, weights = made.cross_attention(x, memory, hidden, need_weights=True)
     assert torch.equal(seen[0], weights)
     for i in range(2):
-        alone, _ = made.self_attention(x[i : i + 1], masks())
+        alone = made.self_attention(x[i : i + 1], masks())
         torch.testing.assert_close(both[i], alone[0])
         alone, own = made.cross_attention(
             x[i : i + 1], memory[i : i + 1], hidden, need_weights=True
@@ -98,11 +101,11 @@ def test_position_by_position_equals_all_at_once(shared, number):
     made, x, memory = attention(shared), streams(number), streams(number, 7)
     mask = masks()[:1]
     cross = attention(seed=3)
-    whole, _ = made.self_attention(x, mask)
+    whole = made.self_attention(x, mask)
     crossed, _ = cross.cross_attention(x, memory, None)
     cache, cross_cache = {}, {}
     for i in range(LENGTH):
-        step, _ = made.self_attention(x[:, :, i : i + 1], None, cache)
+        step = made.self_attention(x[:, :, i : i + 1], None, cache)
         torch.testing.assert_close(step[:, :, 0], whole[:, :, i])
         # after the first step the memory is not read again
         seen = memory if i == 0 else torch.full_like(memory, torch.nan)

@@ -60,7 +60,7 @@ def layer(**options) -> StreamLayer:
 
 def test_every_sublayer_ends_with_its_norm():
     made, x = layer(), torch.randn(1, 2, 5, DIM)
-    attended, _ = made.self_attn.self_attention(x, None)
+    attended = made.self_attn.self_attention(x, None)
     out, weights = made(x, None)
     torch.testing.assert_close(out, made.ffn(normed(x + attended)))
     assert weights is None
@@ -70,7 +70,7 @@ def test_every_sublayer_ends_with_its_norm():
 def test_cross_attention(cross, shared_weights):
     made = layer(cross=cross, shared_weights=shared_weights)
     x, memory = torch.randn(2, 2, 5, DIM), torch.randn(2, 2, 4, DIM)
-    attended, _ = made.self_attn.self_attention(x, None)
+    attended = made.self_attn.self_attention(x, None)
     r = normed(x + attended)
     if cross == "shared":  # the codes read the encoder's words, once, for both residuals
         read = made.cross_attn.cross_attention(r[:1], memory[1:], None)[0]
