@@ -43,7 +43,7 @@ def exact_match(hypotheses: Sequence[str], references: Sequence[str]) -> ExactMa
 
 
 def warn_of_early_ends(hypotheses: Sequence[str], references: Sequence[str]) -> None:
-    """Warn if most wrong hypotheses are beginnings of their references: the search ended too soon.
+    """Warn if most wrong hypotheses are beginnings of their references, as of a search that ended.
 
     fairseq ends a search once as many hypotheses as the beam is wide have ended, however unlikely
     they are, and at ``--max-len-b``.
@@ -56,8 +56,8 @@ def warn_of_early_ends(hypotheses: Sequence[str], references: Sequence[str]) -> 
     cut = sum(reference.startswith(f"{words} ".lstrip()) for words, reference in wrong)
     if 2 * cut > len(wrong):
         logger.warning(
-            "%d of %d wrong sentences are beginnings of their references: the search may have "
-            "ended too soon; try --beam 1 and a larger --max-len-b",
+            "%d of %d wrong sentences are beginnings of their references: the model ends too soon, "
+            "or the search did, by a --beam above 1 or by --max-len-b",
             cut,
             len(wrong),
         )
