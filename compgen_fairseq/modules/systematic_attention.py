@@ -82,13 +82,10 @@ class SystematicAttention(nn.Module):
             x = x.transpose(1, 2)
         return x.reshape(streams, -1, length, self.heads * self.head_dim)
 
-    def _show(self, weights: Tensor | None, batch: int) -> Tensor | None:
-        """The last stream's weights, if any, which the observer gets, too, if there is one."""
-        if weights is not None:
-            weights = weights[-batch:]
-            if self.observer is not None:
-                self.observer(weights)
-        return weights
+    def _show(self, weights: Tensor | None, batch: int) -> None:
+        """Hand the last stream's weights to the observer, if there is one."""
+        if self.observer is not None and weights is not None:
+            self.observer(weights[-batch:])
 
     def self_attention(
         self,
@@ -172,4 +169,7 @@ class SystematicAttention(nn.Module):
         need_weights = need_weights or self.observer is not None
         out, shares = attend(query, key, value, mask, None, dropout, need_weights)
         out = self._merge(out, streams)
-        return self.out_proj(pack(out, packed)), self._show(shares, out.size(1))
+        self._show(shares, out.size(1))
+        if shares is not None:
+            shares = shares[-out.size(1) :]
+        return self.out_proj(pack(out, packed)), shares
