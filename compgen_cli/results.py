@@ -43,6 +43,7 @@ def _write(args: argparse.Namespace) -> None:
         found = result(args.run, frozenset(filter(None, args.allow_differences.split(","))))
     except LookupError as error:
         raise ValueError(f"{args.run}: its RUN.json has no {error}") from None
+    Path(args.file).parent.mkdir(parents=True, exist_ok=True)
     write_files((args.file, json.dumps(found, indent=1, ensure_ascii=False) + "\n"))
 
 

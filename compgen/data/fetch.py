@@ -103,5 +103,5 @@ def _size(path: Path) -> int:
 
 def _check(path: Path, sha256: str, problem: str, remedy: str) -> None:
     found = digest(path)
-    if found != sha256:
+    if found != sha256.lower():
         raise ValueError(f"{problem}: its SHA-256 is {found}, not {sha256}; {remedy}.")

@@ -322,7 +322,7 @@ def read_json(path: Path) -> Any:
 def _label(path: Path, seed: int) -> str:
     """``sal-brown`` for ``runs/sal-brown.1`` and ``runs/sal-brown/seed1`` of seed 1."""
     folder = path.resolve()
-    suffix = re.compile(rf"(^|[._-])(seed[._-]?)?{seed}$")
+    suffix = re.compile(rf"(^|[._]|(?<![0-9]e)-)(seed[._-]?)?{seed}$")  # not that of 1e-3
     return suffix.sub("", folder.name) or folder.parent.name
 
 

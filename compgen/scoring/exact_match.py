@@ -42,8 +42,8 @@ def exact_match(hypotheses: Sequence[str], references: Sequence[str]) -> ExactMa
     return ExactMatch(correct, len(hypotheses))
 
 
-def warn_of_early_ends(hypotheses: Sequence[str], references: Sequence[str]) -> None:
-    """Warn if most wrong hypotheses are beginnings of their references, as of a search that ended.
+def warn_of_what_cannot_match(hypotheses: Sequence[str], references: Sequence[str]) -> None:
+    """Warn of references with unknown words, and if most wrong hypotheses are beginnings of theirs.
 
     fairseq ends a search once as many hypotheses as the beam is wide have ended, however unlikely
     they are, and at ``--max-len-b``.
@@ -52,6 +52,12 @@ def warn_of_early_ends(hypotheses: Sequence[str], references: Sequence[str]) -> 
         hypotheses: one sentence each.
         references: one sentence each, in the same order.
     """
+    if unknown := sum("<<unk>>" in words for words in references):
+        logger.warning(
+            "%d of %d references have words that the dictionary lacks, so no output can match them",
+            unknown,
+            len(references),
+        )
     wrong = [pair for pair in zip(hypotheses, references, strict=True) if pair[0] != pair[1]]
     cut = sum(reference.startswith(f"{words} ".lstrip()) for words, reference in wrong)
     if 2 * cut > len(wrong):

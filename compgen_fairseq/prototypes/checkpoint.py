@@ -6,14 +6,14 @@ from collections.abc import Sequence
 from typing import Any
 
 from fairseq import checkpoint_utils, tasks, utils
-from fairseq.models import ARCH_MODEL_NAME_REGISTRY, MODEL_REGISTRY
+from fairseq.models import ARCH_MODEL_NAME_REGISTRY, ARCH_MODEL_REGISTRY, MODEL_REGISTRY
 from omegaconf import open_dict
 
 
 def has_prototypes(arch: str | None) -> bool:
     """Whether an architecture is of ``proto_transformer`` or of a model that is built on it."""
-    model = MODEL_REGISTRY.get(ARCH_MODEL_NAME_REGISTRY.get(arch, arch), object)
-    return issubclass(model, MODEL_REGISTRY["proto_transformer"])
+    model = ARCH_MODEL_REGISTRY.get(arch) or MODEL_REGISTRY.get(arch)
+    return model is not None and issubclass(model, MODEL_REGISTRY["proto_transformer"])
 
 
 def load(path: str, data: str, **options: Any) -> tuple[dict[str, Any], Any, Any]:

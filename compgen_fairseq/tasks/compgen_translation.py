@@ -176,6 +176,11 @@ class CompgenTranslationTask(prototype_hook.PrototypeStages, TranslationTask):
             )
         if missing is not None:
             kind, codes = missing
+            if kind not in FINDERS:
+                raise ValueError(
+                    f"classes of the kind {kind!r} are found by none of {', '.join(FINDERS)}: add "
+                    "a function to compgen_fairseq.tasks.word_classes.FINDERS"
+                )
             dictionaries = (self.src_dict, self.tgt_dict)
             dataset = self.dataset(self.cfg.train_subset)
             if len(utils.split_paths(self.cfg.data)) > 1:

@@ -203,7 +203,8 @@ def test_the_model_a_run_started_from_may_lie_elsewhere(make):
     [
         *(("sal.1", 1, "sal"), ("sal-brown-2", 2, "sal-brown"), ("sal_seed3", 3, "sal")),
         *(("sal-16", 1, "sal-16"), ("sal.11", 1, "sal.11"), ("sal", 1, "sal")),
-        *(("sal/seed1", 1, "sal"), ("sal/7", 7, "sal")),
+        *(("sal/seed1", 1, "sal"), ("sal/7", 7, "sal"), ("lr=1e-2", 2, "lr=1e-2")),
+        *(("lr=1e-2.2", 2, "lr=1e-2"), ("large-2", 2, "large")),
     ],
 )
 def test_the_label_is_the_folder_without_the_seed(folder, seed, label, make):
