@@ -46,7 +46,7 @@ def test_train_resume_evaluate(recipe, languages, method, scores, tmp_path, run)
     assert f"| {method} | 3 | {updates} |" in run("compgen_cli.report", save, *allowed)
     if recipe == "bitext":  # Chinese is scored without spaces
         assert "|detok:chinese|" in (save / "bleu.best.json").read_text()
-    kept = tmp_path / f"{method}.3.json"
+    kept = tmp_path / "made" / f"{method}.3.json"
     if resumed:
         said = run("compgen_cli.results", "write", save, kept, status=1)
         assert "was resumed with another max_update (10, then 20)" in said and not kept.exists()

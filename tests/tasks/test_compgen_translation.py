@@ -37,6 +37,16 @@ def validate(task, pairs, extra_hypotheses=()):
     return task.valid_step({"target": torch.stack(target)}, torch.nn.Module(), Criterion())[2]
 
 
+def test_classes_that_nothing_finds_are_one_sentence():
+    model = torch.nn.Module()
+    model.missing_classes = lambda: ("mine", None)
+    model.assign_classes = print
+    task = make_task(data="nowhere")
+    task.datasets["train"] = []
+    with pytest.raises(ValueError, match="kind 'mine' are found by none of brown, substitution"):
+        task.begin_epoch(1, model)
+
+
 def counts(logged):
     return logged["_exact_match_correct"], logged["_exact_match_total"]
 
