@@ -3,7 +3,7 @@
 from fairseq.dataclass import FairseqDataclass
 from fairseq.scoring import BaseScorer, register_scorer
 
-from compgen.scoring.exact_match import ExactMatch, exact_match, warn_of_what_cannot_match
+from compgen.scoring.exact_match import ExactMatch, exact_match, warn_of_lost_matches
 
 
 @register_scorer("exact_match", dataclass=FairseqDataclass)
@@ -17,5 +17,5 @@ class ExactMatchScorer(BaseScorer):
         return self.result().percent
 
     def result_string(self) -> str:
-        warn_of_what_cannot_match(self.pred, self.ref)
+        warn_of_lost_matches(self.pred, self.ref)
         return str(self.result())

@@ -42,7 +42,7 @@ def exact_match(hypotheses: Sequence[str], references: Sequence[str]) -> ExactMa
     return ExactMatch(correct, len(hypotheses))
 
 
-def warn_of_what_cannot_match(hypotheses: Sequence[str], references: Sequence[str]) -> None:
+def warn_of_lost_matches(hypotheses: Sequence[str], references: Sequence[str]) -> None:
     """Warn of references with unknown words, and if most wrong hypotheses are beginnings of theirs.
 
     fairseq ends a search once as many hypotheses as the beam is wide have ended, however unlikely

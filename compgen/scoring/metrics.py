@@ -12,7 +12,7 @@ from compgen.scoring import cter, cter_rules
 from compgen.scoring.bleu import BleuOptions, bleu
 from compgen.scoring.cogs import IN_DISTRIBUTION, LEXICAL, STRUCTURAL, cogs, read_cases
 from compgen.scoring.cter_rates import Judged, groups, rates, table
-from compgen.scoring.exact_match import ExactMatch, exact_match, warn_of_what_cannot_match
+from compgen.scoring.exact_match import ExactMatch, exact_match, warn_of_lost_matches
 from compgen.scoring.generate_log import Generation
 from compgen.scoring.signature import signature
 
@@ -81,7 +81,7 @@ class ExactMatchMetric(Metric):
     def score(self, system: Generation) -> Score:
         references = system.references(self.reference, alike=True)
         found = exact_match(system.hypotheses, references)
-        warn_of_what_cannot_match(system.hypotheses, references)
+        warn_of_lost_matches(system.hypotheses, references)
         return Score(str(found), _numbers(found), self.signature(found.total))
 
     def values(self, system: Generation) -> Values:
@@ -100,7 +100,7 @@ class CogsMetric(Metric):
         cases = read_cases(self.cases, len(system.hypotheses))
         references = system.references(self.reference, alike=True)
         found = cogs(system.hypotheses, references, cases)
-        warn_of_what_cannot_match(system.hypotheses, references)
+        warn_of_lost_matches(system.hypotheses, references)
         if not found.cases:
             raise ValueError(f"{self.cases} names no generalization case: --metric exact_match")
         numbers = {

@@ -2,7 +2,7 @@
 
 import pytest
 
-from compgen.scoring.exact_match import ExactMatch, exact_match, warn_of_what_cannot_match
+from compgen.scoring.exact_match import ExactMatch, exact_match, warn_of_lost_matches
 
 
 def test_counts_whole_sentences():
@@ -29,11 +29,11 @@ def test_the_numbers_in_words():
 )
 def test_outputs_that_end_too_soon_are_warned_of(hypotheses, warning, caplog):
     references = ["run run", "run", "run run", "jump run"]
-    warn_of_what_cannot_match(hypotheses, references)
+    warn_of_lost_matches(hypotheses, references)
     assert warning in caplog.text and bool(caplog.text) == bool(warning)
 
 
 def test_unknown_words_of_references_are_warned_of(caplog):
     references = ["run <<unk>>", "<unk>", "run", "<<unk>> <<unk>>"]
-    warn_of_what_cannot_match(["run <unk>", "<unk>", "run", "jump jump"], references)
+    warn_of_lost_matches(["run <unk>", "<unk>", "run", "jump jump"], references)
     assert "2 of 4 references have words that the dictionary lacks" in caplog.text
