@@ -8,6 +8,7 @@ from typing import Any
 from urllib.parse import quote
 
 from compgen.reporting import report_tables
+from compgen.reporting.choice import choice
 from compgen.reporting.comparison import METHOD, Comparisons
 from compgen.reporting.curves import Curve
 from compgen.reporting.pictures import Figure
@@ -33,7 +34,8 @@ def markdown(
         page: the HTML page that draws the curves, to link to.
         folder: where the Markdown will lie: links are relative to it.
     """
-    parts = [_table(report_tables.methods_table(report))]
+    table = report_tables.methods_table(report)
+    parts = [_table(table), *table.notes]
     for table in report_tables.score_tables(report, comparisons):
         parts += [f"### {table.title}", _table(table), "\n".join(f"`{c}`" for c in table.codes)]
     if comparisons.found:
@@ -63,7 +65,11 @@ def as_json(report: Report, comparisons: Comparisons) -> dict[str, Any]:
                 "label": row.label,
                 "settings": row.settings,
                 "runs": [
-                    {"path": str(run.path), **{name: getattr(run, name) for name in RUN}}
+                    {
+                        "path": str(run.path),
+                        **{name: getattr(run, name) for name in RUN},
+                        "chosen": choice(run),
+                    }
                     for run in row.runs
                 ],
                 "scores": [

@@ -241,7 +241,7 @@ def _tell_apart(rows: list[Row]) -> list[Row]:
     for row in rows:
         others = [other for other in rows if other is not row and other.label == row.label]
         names = {n for other in others for n in differences(row.settings, other.settings)}
-        told_by = [f"{short(n)}={row.settings.get(n)}" for n in sorted(names)]
+        told_by = dict.fromkeys(f"{short(n)}={row.settings.get(n)}" for n in sorted(names))
         told.append(Row(f"{row.label} ({', '.join(told_by)})" if told_by else row.label, row.runs))
     return told
 

@@ -4,6 +4,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from compgen.reporting.choice import choice, told
 from compgen.reporting.comparison import Comparison, Comparisons
 from compgen.reporting.curves import Curve
 from compgen.reporting.report import Report, Row, Summary, span
@@ -38,20 +39,24 @@ class Table:
 
 
 def methods_table(report: Report) -> Table:
-    """The rows of the report: seeds, updates, minutes and what sets them apart."""
+    """The rows of the report: seeds, updates, minutes, validation and what sets them apart."""
+    choices = [list(map(choice, row.runs)) for row in report.rows]
     rows = [
         [
             Cell(row.label),
             Cell(", ".join(str(run.seed) for run in row.runs), len(row.runs)),
             Cell(span([run.updates for run in row.runs]), max(run.updates for run in row.runs)),
             _mean_minutes(row),
+            _validation(chosen),
             Cell(_settings(report, row)),
         ]
-        for row in report.rows
+        for row, chosen in zip(report.rows, choices, strict=True)
     ]
-    columns = ["method", "seeds", "updates", "minutes", "settings that differ"]
-    kept = len(columns) if report.differing else 4
-    return Table("Methods", columns[:kept], [row[:kept] for row in rows])
+    columns = ["method", "seeds", "updates", "minutes", "validation", "settings that differ"]
+    kept = len(columns) if report.differing else 5
+    known = [one for chosen in choices for one in chosen if one]
+    notes = [told(known)] if known else []
+    return Table("Methods", columns[:kept], [row[:kept] for row in rows], notes)
 
 
 def score_tables(report: Report, comparisons: Comparisons) -> list[Table]:
@@ -161,6 +166,16 @@ def _mean_minutes(row: Row) -> Cell:
     return _number(sum(known) / len(known), 1) if known else Cell(NONE)
 
 
+def _validation(choices: Sequence[dict[str, Any] | None]) -> Cell:
+    """The chosen checkpoints' score on the validation set, over the seeds."""
+    values = [one["value"] for one in choices if one and one["value"] is not None]
+    if not values or len(values) < len(choices):
+        return Cell(NONE)
+    summary = Summary(tuple(values), lower_is_better=False)
+    spread = "" if summary.std is None else f" ± {summary.std:.2g}"
+    return Cell(f"{summary.mean:.4g}{spread}", summary.mean)
+
+
 def _number(value: float, digits: int) -> Cell:
     return Cell(f"{value:,.{digits}f}", value)
 
@@ -172,7 +187,8 @@ def _p(value: float | None) -> str:
 
 
 def _settings(report: Report, row: Row) -> str:
-    return ", ".join(f"{short(n)}={row.settings.get(n, 'not set')}" for n in report.differing)
+    told = (f"{short(n)}={row.settings.get(n, 'not set')}" for n in report.differing)
+    return ", ".join(dict.fromkeys(told))  # fairseq has the rate in three sections
 
 
 def _pairs(record: Any) -> str:

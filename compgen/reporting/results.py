@@ -7,7 +7,8 @@ from pathlib import Path
 from typing import Any
 
 from compgen.reporting import outcomes
-from compgen.reporting.curves import points_of, read_log
+from compgen.reporting.choice import choice
+from compgen.reporting.curves import read_log
 from compgen.reporting.flags import flags
 from compgen.reporting.runs import (
     CHECKPOINTS,
@@ -22,7 +23,6 @@ from compgen.reporting.runs import (
 from compgen.reporting.runs import settings as settings_of
 from compgen.reporting.verdicts import pack, parts
 
-SAVED = re.compile(r"\| Saved checkpoint .* @ (\d+) updates, ")
 STEP = re.compile(r"\| epoch (\d+): +(\d+) / (\d+) ")  # in each line of --log-format simple
 
 
@@ -72,7 +72,7 @@ def result(folder: Path | str, may_differ: frozenset[str] = frozenset()) -> dict
             if name.checkpoint == "best"
         },
         "verdicts": _verdicts(run),
-        "chosen": _chosen(run, last["settings"], log),
+        "chosen": choice(run),
         "settings": fingerprint(flags(last["command"])),
         "decoding": run.settings[DECODING],
         "updates": run.updates,
@@ -115,25 +115,6 @@ def _numbers(file: Path, name: ScoreName) -> float | dict[str, float]:
     if name.number == "score" and "correct" in found:
         return {"score": value, "correct": found["correct"], "total": found["total"]}
     return value
-
-
-def _chosen(run: Run, settings: dict[str, Any], log: str) -> dict[str, Any]:
-    """By what the chosen checkpoint was chosen, and when: where validation left a checkpoint."""
-    metric = settings["checkpoint"]["best_checkpoint_metric"]
-    subset = settings["dataset"]["valid_subset"].split(",")[0]
-    points = points_of(log).get((subset, metric), ())
-    saved = {int(updates) for updates in SAVED.findall(log)}
-    points = tuple(point for point in points if point[0] in saved)
-    sign = 1 if settings["checkpoint"]["maximize_best_checkpoint_metric"] else -1
-    # the later one of equals, as fairseq has it
-    best = max(points, key=lambda point: (sign * point[1], point[0]), default=(None, None))
-    return {
-        "metric": metric,
-        "subset": subset,
-        "from": (run.prepared.get("settings") or {}).get("valid"),
-        "value": best[1],
-        "updates": best[0],
-    }
 
 
 def _ended(log: str) -> bool:

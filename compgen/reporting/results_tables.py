@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from compgen.reporting.choice import told
 from compgen.reporting.comparison import pooled
 from compgen.reporting.outcomes import NoOutcomes, outcomes
 from compgen.reporting.report import Row, decoded, span
@@ -97,15 +98,6 @@ def _headline(
     here = f"`{method}` {found.spread} (n = {found.n}{left_out})" if found else ""
     there = f"paper {figures[method]}" if method in figures else ""
     return "; ".join(filter(None, [here, there]))
-
-
-def _origin(valid: Any) -> str:
-    """Where a validation set is from: a part's name, how many pairs were held out, or files."""
-    if isinstance(valid, list):
-        valid = " ".join(Path(name).name for name in valid)
-    elif isinstance(valid, int):
-        valid = f"{valid} pairs held out"
-    return f" ({valid})" if valid else ""
 
 
 def _places(folder: Path) -> dict[str, dict[str, list[Run]]]:
@@ -220,10 +212,6 @@ def _must_agree(runs: Sequence[Run], what: str, value: Callable[[Run], Any]) -> 
 
 
 def _notes(runs: Sequence[Run], methods: Sequence[Trained], shown: Sequence[str]) -> list[str]:
-    chosen = dict.fromkeys(
-        f"{c['metric']} on {c['subset']}{_origin(c['from'])}"
-        for c in (run.record["chosen"] for run in runs)
-    )
     stamps = dict.fromkeys(
         f"`{found.signature}`"
         for run in runs
@@ -234,7 +222,7 @@ def _notes(runs: Sequence[Run], methods: Sequence[Trained], shown: Sequence[str]
     return [
         *_left_out(methods),
         *_changes(methods),
-        f"Checkpoints were chosen by {_list(chosen)}. Seeds: {'; '.join(seeds)}.\n",
+        f"{told(run.record['chosen'] for run in runs)} Seeds: {'; '.join(seeds)}.\n",
         f"{_list(stamps)}\n",
     ]
 

@@ -58,7 +58,8 @@ def other_model(tmp_path_factory, tiny_data, plugin, tiny_training, run) -> tupl
 def test_markdown(runs, tiny_log):
     percent = re.findall(r"ExactMatch = ([\d.]+)", tiny_log.read_text())[-1]
     printed = output("compgen-report", *runs)
-    assert re.search(r"\| plain \| 1, 3 \| \d+ \| \d+\.\d \|\n", printed)
+    assert re.search(r"\| plain \| 1, 3 \| \d+ \| \d+\.\d \| [\d.]+ ± 0 \|\n", printed)
+    assert "\nCheckpoints were chosen by exact_match on valid.\n" in printed
     assert (
         f"| plain | chosen | 2 | {percent} ± 0.00 | {percent} | {percent} | {percent} "
         f"| {percent}, {percent} |\n" in printed

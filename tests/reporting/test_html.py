@@ -78,7 +78,7 @@ def test_the_tables_are_those_of_the_report():
     assert page.tables["Each method minus plain"][1] == [
         *("exact_match", "chosen", "sal", "+35.25*", "[+30.00, +40.00]", "0.0100", "-")
     ]
-    assert page.tables["Methods"][1] == ["plain", "1, 2", "90", "6.0", "attention=plain"]
+    assert page.tables["Methods"][1] == ["plain", "1, 2", "90", "6.0", "-", "attention=plain"]
     assert page.tables["Runs"][3][-2:] == ["not recorded", "not recorded"]
     settings = page.tables[
         "Every setting that may change a score, the ones in which rows differ first"

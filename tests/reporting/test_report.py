@@ -7,6 +7,7 @@ import pytest
 from compgen.reporting.comparison import Comparisons
 from compgen.reporting.render import as_json, markdown
 from compgen.reporting.report import Summary, report
+from compgen.reporting.report_tables import methods_table
 from compgen.reporting.runs import Run, Score, ScoreName
 
 BEST, LAST = (ScoreName("exact_match", name) for name in ("best", "last"))
@@ -76,6 +77,15 @@ def test_rows_must_agree_in_data_and_budget(option, value):
     assert any(name.endswith(option) for name in allowed.differing)
 
 
+def test_a_rate_is_named_once_though_three_sections_have_it():
+    runs = [run("sal"), run("sal")]
+    for one, rate in zip(runs, (0.1, 0.2), strict=True):
+        one.settings.update({f"{section}.lr": rate for section in ("optimization", "optimizer")})
+    found = report(runs, frozenset({"lr"}))
+    assert [row.label for row in found.rows] == ["sal (lr=0.1)", "sal (lr=0.2)"]
+    assert [row[-1].text for row in methods_table(found).rows] == ["lr=0.1", "lr=0.2"]
+
+
 def test_what_only_one_kind_of_model_has_may_differ():
     assert len(report([run("sal"), run("lstm", encoder_layers=2, posterior="cosine")]).rows) == 2
 
@@ -125,10 +135,10 @@ def test_markdown():
     assert (
         markdown(report(runs), Comparisons(""))
         == """\
-| method | seeds | updates | minutes | settings that differ |
-| --- | --- | --- | --- | --- |
-| sal | 1, 2 | 90 | 11.5 | attention=sal |
-| plain | 1 | 90 | 11.0 | attention=plain |
+| method | seeds | updates | minutes | validation | settings that differ |
+| --- | --- | --- | --- | --- | --- |
+| sal | 1, 2 | 90 | 11.5 | - | attention=sal |
+| plain | 1 | 90 | 11.0 | - | attention=plain |
 
 ### cter instance (lower is better)
 

@@ -2,13 +2,12 @@
 
 import json
 from pathlib import Path
-from types import SimpleNamespace
 
 import pytest
 from in_process import output, refusal
 
-from compgen.reporting import results
 from compgen.reporting.flags import flags
+from compgen.reporting.results import without_folders
 from compgen.reporting.results_tables import headlines, tables
 from compgen.reporting.runs import fingerprint
 from compgen.reporting.verdicts import pack
@@ -50,7 +49,7 @@ def test_settings_are_the_commands():
 def test_what_stands_of_a_command():
     command = "fairseq-train '/my own/data/' -s de --lr=0.1 --save-dir=/home/me/x.1 -t en 'a b'"
     said = "fairseq-train data -s de --lr=0.1 --save-dir=x.1 -t en 'a b'"
-    assert results.without_folders(command) == said
+    assert without_folders(command) == said
     assert flags(said) == {"-s": ["de"], "lr": ["0.1"], "-t": ["en", "a b"]}
 
 
@@ -112,25 +111,6 @@ def test_a_table_for_each_setting(make, tmp_path):
     ]
     assert "chosen by exact_match on valid (test20). Seeds: plain 7; sal 1, 2; mine 1." in first
     assert "`metric:exact_match`" in first and "| plain | 2 | 6.00 ± 0.00 |" in second
-
-
-def test_a_validation_without_a_checkpoint_chooses_none():
-    session = "2026-01-01 00:00:00 | INFO | {}\n".format
-    valid = "valid | epoch 001 | valid on 'valid' subset | exact_match {} | num_updates {}".format
-    saved = (
-        "fairseq.checkpoint_utils | Saved checkpoint b.pt (epoch 1 @ {} updates, score {})".format
-    )
-    lines = [valid(50, 10), valid(30, 20), saved(20, 30.0), valid(20, 30), saved(30, 20.0)]
-    lines += [valid(30, 40), saved(40, 30.0), valid(10, 50)]
-    log = "".join(map(session, lines))
-    run = SimpleNamespace(prepared={"settings": {"valid": "test20"}})
-    for highest, expected in ((True, (30, 40)), (False, (20, 30))):  # the later one of equals
-        options = {"best_checkpoint_metric": "exact_match"}
-        options |= {"maximize_best_checkpoint_metric": highest}
-        settings = {"checkpoint": options, "dataset": {"valid_subset": "valid,valid1"}}
-        chosen = results._chosen(run, settings, log)
-        assert (chosen["value"], chosen["updates"]) == expected
-        assert (chosen["subset"], chosen["from"]) == ("valid", "test20")
 
 
 def test_headlines_stand_in_the_readme(make, tmp_path):
