@@ -65,6 +65,7 @@ class Record:
             "command": shlex.join([Path(sys.argv[0]).name, *sys.argv[1:]]),
             "machine": this_machine(gpus, processes),
             "revision": revision(),
+            **_plugin(settings),
             "versions": versions(),
             "settings": settings,
         }
@@ -132,9 +133,22 @@ def cores() -> int:
         return os.cpu_count() or 1
 
 
-def revision() -> str | None:
-    """The revision of git that this package is used from, with ``-dirty`` if it was changed."""
-    here = Path(__file__)
+def _plugin(settings: dict[str, dict[str, Any]]) -> dict[str, Any]:
+    """Of a plugin of one's own (``--user-dir``): its name and its revision."""
+    folder = (settings.get("common") or {}).get("user_dir")
+    if not folder or Path(folder).resolve().name == "compgen_fairseq":
+        return {}
+    own = Path(folder).resolve()
+    return {"plugin": {"name": own.name, "revision": revision(own / "__init__.py")}}
+
+
+def revision(here: Path | None = None) -> str | None:
+    """The revision of git that this package is used from, with ``-dirty`` if it was changed.
+
+    Args:
+        here: a file of another package.
+    """
+    here = here or Path(__file__)
 
     def git(*words: str) -> str:
         command = ["git", "-C", str(here.parent), *words]

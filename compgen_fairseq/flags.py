@@ -356,8 +356,16 @@ def _adam_betas(args: Namespace) -> None:
 
 
 def _schedule(args: Namespace) -> None:
+    most, rises = getattr(args, "max_update", 0), getattr(args, "warmup_updates", 0)
+    if 0 < most <= rises:
+        logger.warning(
+            "the learning rate still rises when the training ends: --warmup-updates %d, "
+            "--max-update %d",
+            rises,
+            most,
+        )
     if getattr(args, "lr_scheduler", "") == "polynomial_decay":
-        end, most = args.total_num_update, getattr(args, "max_update", 0)
+        end = args.total_num_update
         if end and float(end) < most:
             logger.warning(
                 "the learning rate ends at update %d (--total-num-update), the training at %d "

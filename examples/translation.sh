@@ -79,10 +79,11 @@ train_translation() {
 # data have compounds, and exact match where their words are taken as they are, as in semantic
 # parsing. The target is that of the data unless --target-lang says otherwise.
 evaluate_translation() {
-    local name log record words='' search=(--beam "${BEAM:-5}" --max-len-a 1.2 --max-len-b 10)
+    local name log record words='' compared=(--metric bleu "${plain[@]}" "${tokenize[@]}")
+    local search=(--beam "${BEAM:-5}" --max-len-a 1.2 --max-len-b 10)
     record="$(<"$data/PREPARED.json")"
     if [[ $record == *'"tokenized": true'* && $record == *'"bpe_merges": 0'[!0-9]* ]]; then
-        words=1 search=(--beam "${BEAM:-1}" --max-len-a 0 --max-len-b 500)
+        words=1 compared=() search=(--beam "${BEAM:-1}" --max-len-a 0 --max-len-b 500)
     fi
     for name in best last; do
         log="$save/test.$name.log"
@@ -101,5 +102,5 @@ evaluate_translation() {
         fi
     done
     echo "Is it better than another run? compgen-compare OTHER/test.best.log" \
-        "$(printf '%q ' "$save/test.best.log" --metric bleu "${plain[@]}" "${tokenize[@]}")"
+        "$(printf '%q ' "$save/test.best.log" "${compared[@]}")"
 }

@@ -134,6 +134,10 @@ def test_a_criterion_without_the_models_own_terms_is_warned_of(caplog):
             "--lr-scheduler polynomial_decay --total-num-update 9 --max-update 10",
             "ends at update 9 (--total-num-update), the training at 10",
         ),
+        (
+            "--lr-scheduler inverse_sqrt --warmup-updates 9 --max-update 9",
+            "still rises when the training ends: --warmup-updates 9, --max-update 9",
+        ),
     ],
 )
 def test_what_is_hardly_meant_is_warned_of(words, warning, caplog):

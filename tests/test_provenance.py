@@ -80,3 +80,19 @@ def test_the_revision_is_this_repository_s(monkeypatch):
     assert str(revision()).removesuffix("-dirty") == done.stdout[:12]
     monkeypatch.setattr(provenance, "__file__", str(Path(__file__).with_name("installed.py")))
     assert revision() is None  # in a repository of something else
+
+
+@pytest.mark.parametrize("name", ["own", "compgen_fairseq"])
+def test_a_plugin_of_ones_own_has_a_revision(name, tmp_path):
+    (tmp_path / name).mkdir()
+    (tmp_path / name / "__init__.py").write_text("")
+    git = ["git", "-C", str(tmp_path), "-c", "user.name=a", "-c", "user.email=a"]
+    for words in (["init", "-q"], ["add", "."], ["commit", "-qm", "a"]):
+        subprocess.run([*git, *words], check=True)
+    done = subprocess.run([*git, "rev-parse", "HEAD"], capture_output=True, text=True, check=True)
+    settings = {"common": {"user_dir": str(tmp_path / name)}}
+    session = Record(tmp_path, settings, 0).session
+    if name == "own":
+        assert session["plugin"] == {"name": "own", "revision": done.stdout[:12]}
+    else:
+        assert "plugin" not in session

@@ -169,7 +169,10 @@ def write_parts(pairs: Iterable[tuple[str, Pair]], folder: Path, languages: Pair
             written[part] += 1
     for part, number in written.items():
         if not number:
-            raise ValueError(f"the files are too small: no pair is left for {part}.")
+            raise ValueError(
+                f"no pair is left for {part}: the files are too small, or all sides too long or "
+                "too unequal in length."
+            )
 
 
 def fits(pair: Pair, longest: int, ratio: float) -> bool:

@@ -37,8 +37,9 @@ ABOUT = """Prepare parallel text of your own as a fairseq data folder.
   prepare/bitext.sh DEST --from FOLDER --languages en de --valid 500    # no valid.en, valid.de
 
 Each of --train, --valid and --test takes files in pairs, source before target, one sentence a line,
-or tables: NAME.tsv (source, tab, target) or NAME.jsonl (an object a line with a text by language,
-{"en": "...", "de": "..."}, which may stand under "translation"). All may be gzip'ed (.gz).
+or tables: NAME.tsv (source, tab, target; a first line of both --languages is no pair) or NAME.jsonl
+(an object a line with a text by language, {"en": "...", "de": "..."}, which may stand under
+"translation"). All may be gzip'ed (.gz).
 --valid N and --test N take N sentences out of the training files, always the same ones; pairs with
 the same source leave the training set, too.
 """
@@ -277,6 +278,8 @@ def _read_table(path: Path, languages: tuple[str, str]) -> Iterator[tuple[str, s
     for number, line in enumerate(bitext.stream_lines(path, f"read {path.name}"), 1):
         if suffix(path) == ".tsv":
             cells = line.split("\t")
+            if number == 1 and cells == list(languages):
+                continue  # it names the columns
             wanted = "two cells, source and target"
         else:
             cells = _cells(line, languages)

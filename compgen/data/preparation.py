@@ -145,8 +145,14 @@ class Preparation:
                 f"{self.dest} is there and was not prepared by this script; name another folder."
             )
         if present != self.settings:
+            told = (
+                f"{flag_of(name)} {json.dumps(present.get(name))} and now "
+                f"{json.dumps(self.settings.get(name))}"
+                for name in {**present, **self.settings}
+                if present.get(name) != self.settings.get(name)
+            )
             raise ValueError(
-                f"{self.dest} was prepared with other settings, {json.dumps(present)};"
+                f"{self.dest} was prepared with other settings, {', '.join(told)};"
                 " name another folder or remove it."
             )
         if record.get("edition", 1) != self.edition:

@@ -83,6 +83,7 @@ def result(folder: Path | str, may_differ: frozenset[str] = frozenset()) -> dict
         "parameters": run.record["parameters"],
         "machine": run.machine,
         "revision": last["revision"],
+        **({"plugin": last["plugin"]} if "plugin" in last else {}),
         "versions": last["versions"],
         "command": without_folders(last["command"]),
         "data": {

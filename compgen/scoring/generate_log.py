@@ -1,6 +1,8 @@
 """Reads what fairseq-generate and fairseq-interactive print, and refuses what is incomplete."""
 
+import html
 import io
+import logging
 import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
@@ -8,7 +10,9 @@ from dataclasses import dataclass, field, replace
 from itertools import islice
 from pathlib import Path
 
-from compgen.text import in_subwords, read_lines, read_text, single_spaced, split_lines
+from compgen.text import in_subwords, joined, read_lines, read_text, single_spaced, split_lines
+
+logger = logging.getLogger(__name__)
 
 SHOWN = 5  # ids of a fault
 Texts = dict[str, str]  # the sentences of one id by their letter: S, T, H and D
@@ -54,10 +58,30 @@ class Generation:
                     f"one of {file} and {self.path} is in subwords, the other is not: decode "
                     "with --remove-bpe or without it"
                 )
+            self._warn_of_others(found, file)
             return found
         if not self.targets:
             raise ValueError(f"{self.path}: it has no references (T- lines)")
         return self.targets
+
+    def _warn_of_others(self, references: list[str], file: Path | str) -> None:
+        """Warn if most references are of other words than the log's targets, unknown ones apart."""
+        pairs = zip(references, self.targets, strict=bool(self.targets))
+        known = [(_letters(a), _letters(b)) for a, b in pairs if "<<unk>>" not in b]
+        others = sum(a != b for a, b in known)
+        if 2 * others > len(known):
+            logger.warning(
+                "%d of %d lines of %s differ from the references in %s by more than spaces, case "
+                "and punctuation: are they of the same sentences?",
+                others,
+                len(known),
+                file,
+                self.path,
+            )
+
+
+def _letters(text: str) -> str:
+    return "".join(filter(str.isalnum, html.unescape(joined(text)).casefold()))
 
 
 def read(path: Path | str, expected: int | None = None, plain: bool = False) -> Generation:

@@ -108,6 +108,7 @@ def test_cter_by_groups_of_five(compounds, tmp_path):
 
 def test_errors_are_one_sentence(tiny_log, better, compounds, tmp_path):
     message = functools.partial(refusal, "compgen-compare")
+    assert f"{tmp_path} is a folder: " in message(tiny_log, tmp_path)
     found = generate_log.read(tiny_log)
     sources = ["kiki", *found.sources[1:]]
     other = write_log(tmp_path / "other.log", sources, found.targets, found.hypotheses)

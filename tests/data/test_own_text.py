@@ -69,6 +69,13 @@ def test_what_comes_to_one_sentence_is_in_one_part(variants, options, tmp_path):
     assert len(set().union(*parts)) == sum(len(set(part)) for part in parts) == 6
 
 
+def test_a_table_may_begin_with_its_languages(tmp_path):
+    table = tmp_path / "pairs.tsv"
+    table.write_text("en\tde\n" + "".join(f"{en}\t{de}\n" for en, de in PAIRS))
+    made = written({"train": [table]}, {"valid": 1, "test": 1}, tmp_path / "made")
+    assert sum(len(made[f"{part}.en"]) for part in ("train", "valid", "test")) == len(PAIRS)
+
+
 @pytest.mark.parametrize(
     ("name", "line", "wanted"),
     [

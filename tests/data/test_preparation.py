@@ -59,8 +59,11 @@ def test_done_refuses_another_copy_of_what_was_read(done: Path, tmp_path: Path) 
 
 
 def test_done_refuses_other_settings(done: Path) -> None:
-    for settings in ({**SETTINGS, "seed": 2}, {"valid": "dev"}):
-        with pytest.raises(ValueError, match=r"with other settings, .*dev"):
+    for settings, told in (
+        ({**SETTINGS, "max_words": 2}, "--max-words null and now 2"),
+        (dict.fromkeys(SETTINGS, "x"), '--valid "dev" and now "x"'),
+    ):
+        with pytest.raises(ValueError, match=f"with other settings, {told}[,;]"):
             make(done, settings).done()
 
 
