@@ -76,8 +76,8 @@ train_translation() {
 }
 
 # evaluate_translation: test set, BLEU and chrF of the chosen and the last checkpoint, CTER where the
-# data have compounds, and exact match where their words are taken as they are, as in semantic
-# parsing. The target is that of the data unless --target-lang says otherwise.
+# data have compounds, exact match by case where they have cases, and exact match where their words
+# are taken as they are, as in semantic parsing. The target is that of the data unless --target-lang says otherwise.
 evaluate_translation() {
     local name log record words='' compared=(--metric bleu "${plain[@]}" "${tokenize[@]}")
     local search=(--beam "${BEAM:-5}" --max-len-a 1.2 --max-len-b 10)
@@ -95,6 +95,10 @@ evaluate_translation() {
             --json-out "$save/chrf.$name.json"
         if [[ -n $words ]]; then
             compgen-score "$log" "${complete[@]}" --json-out "$save/exact_match.$name.json"
+        fi
+        if [[ -e $data/cases/test.case ]]; then
+            compgen-score "$log" "${complete[@]}" --metric cogs --cases "$data/cases/test.case" \
+                --json-out "$save/cogs.$name.json"
         fi
         if [[ $pair == *"-$target" && -e $data/cter/test.compound ]]; then
             compgen-cter --log "$log" --compound "$data/cter/test.compound" \

@@ -22,7 +22,7 @@ from compgen.data.corpora import Corpus
 from compgen.data.preparation import Parser, Preparation
 from compgen.ranges import AT_LEAST_0, AT_LEAST_1
 from compgen.scoring import cter, cter_rules
-from compgen.text import read_lines, suffix, write_lines
+from compgen.text import count_lines, read_lines, suffix, write_lines
 
 SCRIPT = "prepare/bitext.sh"
 PARTS = ("train", "valid", "test")
@@ -56,27 +56,33 @@ def main(argv: Sequence[str]) -> None:
         **{part: held_out.get(part) or list(map(str, files[part])) for part in PARTS},
         **{name: getattr(args, name) for name in names},
     }
-    of_cter = {n: vars(args)[n] for n in ("compound", "lexicon") if vars(args)[n] is not None}
-    if len(of_cter) == 1:
+    of_test = {n: vars(args)[n] for n in ("compound", "lexicon", "cases") if vars(args)[n]}
+    if ("compound" in of_test) != ("lexicon" in of_test):
         raise ValueError("--compound and --lexicon go together.")
-    for name, path in of_cter.items():
+    if args.cases and "test" in held_out:
+        raise ValueError("--cases needs the files of the test set: --test FILE...")
+    for name, path in of_test.items():
         if not path.is_file():
             raise ValueError(f"--{name}: there is no file {path}.")
     tools = ["sentencepiece" if args.sentencepiece else "subword_nmt", "sacremoses"]
-    every = settings | {name: str(path) for name, path in of_cter.items()}
+    every = settings | {name: str(path) for name, path in of_test.items()}
     work = Preparation(SCRIPT, args.dest, every, packages=tools, edition=2)
     inputs = {str(path): path for part in PARTS for path in files.get(part, ())}
     digests = {name: sha256(path) for name, path in inputs.items()}
-    added = {str(path): path for path in of_cter.values()}
+    added = {str(path): path for path in of_test.values()}
     if work.done(digests | {name: sha256(path) for name, path in added.items()}):
         return
     compounds = []
-    if of_cter:
+    if args.compound:
         compounds = cter_rules.load(args.lexicon).read_compounds(args.compound)
+    cases = read_lines(args.cases) if args.cases else []
     with work:
         key = [digests, settings]
         write = partial(write_text, files, held_out, languages, lowercase=args.lowercase)
         text = work.step("text", write, key)
+        n = count_lines(text / f"test.{languages[0]}")
+        if args.cases and len(cases) != n:
+            raise ValueError(f"{args.cases} has {len(cases)} lines, the test set {n} sentences.")
         train, valid, test = ([(f"{p}.{languages[0]}", f"{p}.{languages[1]}")] for p in PARTS)
         corpus = Corpus(
             languages=languages,
@@ -92,6 +98,8 @@ def main(argv: Sequence[str]) -> None:
         translation.prepare(corpus, found, args, work, key)
         if compounds:
             _add_compounds(args, compounds, work, languages[0])
+        if args.cases:
+            write_lines(work.data / "cases" / "test.case", cases)
         options = translation.preprocess_options(args)
         work.finish(*languages, inputs=inputs | added, options=options)
 
@@ -116,6 +124,8 @@ def _parser() -> Parser:
     text = "the compound of each test sentence, for CTER"
     add("--compound", type=Path, metavar="FILE", help=text)
     add("--lexicon", type=Path, metavar="FILE", help="its atoms' translations; see docs/cter.md")
+    text = "the name of each test sentence's case, for exact match by case"
+    add("--cases", type=Path, metavar="FILE", help=text)
     translation.add_options(parser, merges=10_000, tokenize=True)
     return parser
 

@@ -37,7 +37,8 @@ def markdown(
     table = report_tables.methods_table(report)
     parts = [_table(table), *table.notes]
     for table in report_tables.score_tables(report, comparisons):
-        parts += [f"### {table.title}", _table(table), "\n".join(f"`{c}`" for c in table.codes)]
+        parts += [f"### {table.title}", _table(table)]
+        parts += ["\n".join(f"`{code}`" for code in table.codes)] if table.codes else []
     if comparisons.found:
         table = report_tables.comparison_table(comparisons)
         parts += [f"### {table.title}", _table(table), *table.notes]
@@ -77,6 +78,7 @@ def as_json(report: Report, comparisons: Comparisons) -> dict[str, Any]:
                     for score in report.scores
                     if (summary := row.summary(score))
                 ],
+                "cases": {case: summary.numbers() for case, summary in row.cases().items()},
             }
             for row in report.rows
         ],

@@ -15,9 +15,12 @@ from compgen.reporting.runs import (
     ScoreName,
     differences,
     named,
+    read_json,
     read_runs,
     short,
 )
+
+COGS = ScoreName("cogs", "best")
 
 # What must be the same for every run of a report, as far as both runs of a pair have it.
 COMMON = frozenset(
@@ -97,6 +100,20 @@ class Row:
         if score not in self.runs[0].scores:
             return None
         return Summary(tuple(run.scores[score].value for run in self.runs), score.lower_is_better)
+
+    def cases(self) -> dict[str, Summary]:
+        """Exact match over the seeds by case, of the chosen checkpoints; empty without cases.
+
+        Raises:
+            ValueError: if a file of scores cannot be read.
+        """
+        files = [run.scores[COGS].file for run in self.runs if COGS in run.scores]
+        found = [read_json(file).get("cases", {}) for file in files]
+        return {
+            case: Summary(tuple(cases[case]["score"] for cases in found), lower_is_better=False)
+            for case in (found[0] if found else ())
+            if all(case in cases for cases in found)
+        }
 
 
 @dataclass(frozen=True)

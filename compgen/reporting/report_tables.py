@@ -77,7 +77,22 @@ def score_tables(report: Report, comparisons: Comparisons) -> list[Table]:
         ]
         stamps = list(dict.fromkeys(map(report.signature, of_name)))
         tables.append(Table(_title(of_name[0]), columns, rows, codes=stamps))
-    return tables
+    return [*tables, *_cases_table(report)]
+
+
+def _cases_table(report: Report) -> Iterable[Table]:
+    """Exact match of the chosen checkpoints by case, if the runs have cases."""
+    found = {row.label: row.cases() for row in report.rows}
+    names = dict.fromkeys(case for cases in found.values() for case in cases)
+    rows = [
+        [
+            Cell(case),
+            *(_spread(cases[case]) if case in cases else Cell(NONE) for cases in found.values()),
+        ]
+        for case in names
+    ]
+    if rows:
+        yield Table("exact_match by case, chosen checkpoints", ["case", *found], rows)
 
 
 def comparison_table(comparisons: Comparisons) -> Table:
@@ -156,9 +171,13 @@ def _title(score: ScoreName) -> str:
 def _statistics(summary: Summary, comparison: Comparison | None) -> Iterable[Cell]:
     marks = f" {comparison.marks}" if comparison and comparison.marks else ""
     yield Cell(str(summary.n), summary.n)
-    yield Cell(f"{summary.spread}{marks}", summary.mean)
+    yield _spread(summary, marks)
     yield from (_number(v, 2) for v in (summary.median, summary.best, summary.worst))
     yield Cell(", ".join(f"{value:.2f}" for value in summary.values), summary.mean)
+
+
+def _spread(summary: Summary, marks: str = "") -> Cell:
+    return Cell(f"{summary.spread}{marks}", summary.mean)
 
 
 def _mean_minutes(row: Row) -> Cell:

@@ -48,6 +48,20 @@ def test_symbols_of_fairseq_are_no_words(tmp_path):
     assert "has the word </s>, a symbol of" in done.stderr
 
 
+def test_cases_of_the_test_set(tmp_path):
+    own = ["--from", EXAMPLE, "--languages", "en", "de", "--valid", 8, "--bpe-merges", 0]
+    (tmp_path / "cases").write_text("old\nnew\n" * 10)
+    own += ["--cases", tmp_path / "cases"]
+    bitext(tmp_path / "data", *own)
+    assert (tmp_path / "data/cases/test.case").read_text() == "old\nnew\n" * 10
+    assert "is already prepared" in bitext(tmp_path / "data", *own).stdout
+    (tmp_path / "cases").write_text("old\n")
+    done = bitext(tmp_path / "other", *own, status=1)
+    assert "cases has 1 lines, the test set 20 sentences" in done.stderr
+    assert "needs the files" in bitext(tmp_path / "other", *own, "--test", 2, status=1).stderr
+    assert not (tmp_path / "other").exists()
+
+
 def test_compounds_of_the_test_set(tmp_path):
     """They are found in what pieces make; one that is not in its sentence is refused."""
     rules = ["--lexicon", EXAMPLE / "lexicon", "--compound", EXAMPLE / "test.compound"]

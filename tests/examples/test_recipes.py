@@ -268,6 +268,7 @@ def test_with_other_flags_or_data_it_is_decoded_again(tmp_path):
         ("cognition", "--remove-bpe", "bleu: |detok:chinese|"),
         ("bitext", "--beam 5 --max-len-a 1.2 --max-len-b 10", "bleu: |tok:13a|"),
         ("bitext ja", "--remove-bpe", "bleu: |tok:char|"),
+        ("bitext", "--remove-bpe", "cogs: |cases:1|"),
         ("bitext zh_cn", "--remove-bpe", "bleu: |tok:zh|"),
         ("bitext", "--beam 1 --max-len-a 0 --max-len-b 500", "exact_match: metric:exact_match|"),
     ],

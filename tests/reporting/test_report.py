@@ -7,7 +7,7 @@ import pytest
 from compgen.reporting.comparison import Comparisons
 from compgen.reporting.render import as_json, markdown
 from compgen.reporting.report import Summary, report
-from compgen.reporting.report_tables import methods_table
+from compgen.reporting.report_tables import methods_table, score_tables
 from compgen.reporting.runs import Run, Score, ScoreName
 
 BEST, LAST = (ScoreName("exact_match", name) for name in ("best", "last"))
@@ -127,6 +127,17 @@ def test_a_seed_counts_once():
 def test_equal_settings_are_one_row_whatever_the_folders_are_called():
     runs = run("sq", 1, attention="srl"), run("srl", 2)
     assert [row.label for row in report(runs).rows] == ["sq / srl"]
+
+
+def test_exact_match_by_case(tmp_path):
+    rows = run("sal", 1), run("sal", 2), run("plain")
+    for i, one in enumerate(rows[:2], 1):
+        file = tmp_path / f"{i}.json"
+        file.write_text(f'{{"cases": {{"a": {{"score": {10.0 * i}}}, "b{i}": {{"score": 1}}}}}}')
+        one.scores[ScoreName("cogs", "best")] = Score(50.0, "m:c", file)
+    *_, table = score_tables(report(rows), Comparisons(""))
+    assert table.columns == ["case", "sal", "plain"]
+    assert [[cell.text for cell in row] for row in table.rows] == [["a", "15.00 ± 7.07", "-"]]
 
 
 def test_markdown():
