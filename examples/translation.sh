@@ -35,7 +35,7 @@ plain+=(--reference "$data/raw/test.$target") # those of the log lack unknown wo
 # transformer_base's dropout on WMT, as in their paper; the last number is its table 7's, or a tenth
 # to a quarter of all epochs, as it recommends; k is that of WMT'16 En-De, or IWSLT's.
 train_translation() {
-    local transformer="${1#sq_}" size_flags transformer_size=() flags dropout="$2" decay=0.0001
+    local transformer="${1#sq_}" size_flags transformer_size=() selection flags dropout="$2" decay=0.0001
     transformer="${transformer/%_wmt_en_fr/_wmt_en_de}" # the same sizes
     if [[ $SIZE == paper ]]; then
         : "${UPDATES:=$3}" "${STAGE1_EPOCHS:=$4}"
@@ -59,13 +59,29 @@ train_translation() {
         )
         transformer_size=(--decoder-embed-dim 128)
     fi
+    case "${SELECT:=bleu}" in
+        bleu)
+            selection=(
+                --eval-bleu --eval-bleu-args '{"beam": 5, "max_len_a": 1.2, "max_len_b": 10}'
+                --eval-bleu-remove-bpe "$bpe" --eval-bleu-detok "$detok"
+                --eval-bleu-detok-args "{\"target_lang\": \"$target\"}"
+                --best-checkpoint-metric bleu --maximize-best-checkpoint-metric
+            )
+            ;;
+        exact_match)
+            selection=(
+                --eval-exact-match
+                --eval-exact-match-args '{"beam": 1, "max_len_a": 0, "max_len_b": 500}'
+                --best-checkpoint-metric exact_match --maximize-best-checkpoint-metric
+            )
+            ;;
+        loss) selection=(--best-checkpoint-metric loss) ;;
+        *) refuse "SELECT=$SELECT is none of bleu, exact_match, loss" ;;
+    esac
     flags=(
         --dropout "$dropout" --weight-decay "$decay" --label-smoothing 0.1 "${size_flags[@]}"
         --validate-interval 1000000 --max-tokens-valid 8192
-        --eval-bleu --eval-bleu-args '{"beam": 5, "max_len_a": 1.2, "max_len_b": 10}'
-        --eval-bleu-remove-bpe "$bpe" --eval-bleu-detok "$detok"
-        --eval-bleu-detok-args "{\"target_lang\": \"$target\"}"
-        --best-checkpoint-metric bleu --maximize-best-checkpoint-metric
+        "${selection[@]}"
     )
     if is_transformer; then
         train_transformer "$transformer" "cat_${transformer%_wmt_en_de}" "proto_$transformer" \

@@ -194,6 +194,8 @@ def test_errors_are_sentences(tmp_path):
         assert message in out and out.count("\n") == 1
     out = script("cognition/train.sh", tmp_path, tmp_path / "x", status=2, SELECT="cter")
     assert "SELECT=cter needs compounds" in out and out.count("\n") == 1
+    out = script("bitext/train.sh", tmp_path, tmp_path / "x", status=2, SELECT="f1", METHOD="plain")
+    assert "SELECT=f1 is none of bleu, exact_match, loss" in out
     assert "train.sh comes first" in script("cogs/evaluate.sh", tmp_path, tmp_path, status=1)
     (tmp_path / "checkpoint_last.pt").touch()
     out = script("cogs/train.sh", tmp_path, tmp_path, status=2)
