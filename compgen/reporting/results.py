@@ -10,6 +10,7 @@ from compgen.reporting import outcomes
 from compgen.reporting.choice import choice
 from compgen.reporting.curves import read_log
 from compgen.reporting.flags import flags
+from compgen.reporting.report import COGS
 from compgen.reporting.runs import (
     CHECKPOINTS,
     DATA,
@@ -18,6 +19,7 @@ from compgen.reporting.runs import (
     ScoreName,
     changed,
     fingerprint,
+    read_json,
     read_run,
 )
 from compgen.reporting.runs import settings as settings_of
@@ -30,12 +32,13 @@ def result(folder: Path | str, may_differ: frozenset[str] = frozenset()) -> dict
     """What is kept of a run.
 
     ``scores`` has the chosen checkpoint's and the last one's, each as its metric counts it;
-    ``verdicts`` says, for the chosen checkpoint, which test sentences were right; ``chosen`` says
-    by what metric of which validation subset, and what part of the data that is; ``settings`` is
-    a fingerprint of the command's flags that may change a score, but the seed, ``decoding`` the
-    flags of its decoding; minutes are those of all sessions, none if the training was begun without
-    being recorded; ``machine`` names every session's, ``changed`` the settings that an earlier
-    session had otherwise; command, revision and versions are the last session's.
+    ``verdicts`` says, for the chosen checkpoint, which test sentences were right, ``cases`` how
+    many of each case; ``chosen`` says by what metric of which validation subset, and what part of
+    the data that is; ``settings`` is a fingerprint of the command's flags that may change a score,
+    but the seed, ``decoding`` the flags of its decoding; minutes are those of all sessions, none if
+    the training was begun without being recorded; ``machine`` names every session's, ``changed``
+    the settings that an earlier session had otherwise; command, revision and versions are the last
+    session's.
 
     Args:
         folder: of the run.
@@ -72,6 +75,7 @@ def result(folder: Path | str, may_differ: frozenset[str] = frozenset()) -> dict
             if name.checkpoint == "best"
         },
         "verdicts": _verdicts(run),
+        **_cases(run),
         "chosen": choice(run),
         "settings": fingerprint(flags(last["command"])),
         "decoding": run.settings[DECODING],
@@ -116,6 +120,13 @@ def _numbers(file: Path, name: ScoreName) -> float | dict[str, float]:
     if name.number == "score" and "correct" in found:
         return {"score": value, "correct": found["correct"], "total": found["total"]}
     return value
+
+
+def _cases(run: Run) -> dict[str, Any]:
+    """Exact match by case, where there are cases, as its file has it."""
+    if COGS not in run.scores:
+        return {}
+    return {"cases": read_json(run.scores[COGS].file)["cases"]}
 
 
 def _ended(log: str) -> bool:

@@ -22,7 +22,7 @@ from compgen.text import read_lines, write_lines
         ("scan", ("src", "tgt"), "sal-brown", {"test", "codes"}),
         ("cogs", ("en", "lf"), "plain", {"test", "cogs"}),
         ("cognition", ("en", "zh"), "srl", {"cter", "bleu", "codes"}),
-        ("bitext", ("en", "zh"), "plain", {"cter", "bleu", "chrf"}),
+        ("bitext", ("en", "zh"), "plain", {"cter", "bleu", "chrf", "cogs"}),
     ],
 )
 def test_train_resume_evaluate(recipe, languages, method, scores, tmp_path, run):
@@ -56,6 +56,7 @@ def test_train_resume_evaluate(recipe, languages, method, scores, tmp_path, run)
     assert (result["sessions"], result["epochs"]) == (1 + resumed, updates / 2)
     assert f" --save-dir {save.name} " in result["command"] and "/" not in result["command"]
     assert ("optimization.max_update" in result["changed"]) == resumed
+    assert ("cases" in result) == ("cogs" in scores)
     (verdicts,) = result["verdicts"].values()
     file, number = ("cter", "instance") if "cter" in scores else ("test", "score")
     scored = json.loads((save / f"{file}.best.json").read_text())
