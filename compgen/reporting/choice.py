@@ -45,16 +45,15 @@ def choice(run: Run) -> dict[str, Any] | None:
 
 def told(choices: Iterable[dict[str, Any]]) -> str:
     """``Checkpoints were chosen by exact_match on valid (test20).``"""
-    by = dict.fromkeys(
-        f"{one['metric']} on {one['subset']}{_origin(one['from'])}" for one in choices
-    )
+    by = dict.fromkeys(f"{one['metric']} on {one['subset']}{_origin(one)}" for one in choices)
     return f"Checkpoints were chosen by {', '.join(by)}."
 
 
-def _origin(valid: Any) -> str:
+def _origin(chosen: dict[str, Any]) -> str:
     """Where a validation set is from: a part's name, how many pairs were held out, or files."""
+    valid = chosen["from"]
     if isinstance(valid, list):
         valid = " ".join(Path(name).name for name in valid)
     elif isinstance(valid, int):
         valid = f"{valid} pairs held out"
-    return f" ({valid})" if valid else ""
+    return f" ({valid})" if valid not in (None, "", chosen["subset"]) else ""
