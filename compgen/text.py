@@ -32,14 +32,14 @@ def read_lines(path: Path | str, n: int | None = None) -> list[str]:
 
     Args:
         path: the file.
-        n: how many sentences a log has, if the file has a line for each.
+        n: how many sentences there are, if the file has a line for each.
 
     Raises:
         ValueError: if it cannot be read, or has not ``n`` lines; the message names the file.
     """
     lines = split_lines(read_text(path))
     if n is not None and len(lines) != n:
-        raise ValueError(f"{path}: it has {len(lines)} lines, but the log has {n} sentences")
+        raise ValueError(f"{path}: it has {len(lines)} lines, for {n} sentences")
     return lines
 
 

@@ -14,6 +14,8 @@ pair="${pair%%.*}"
 target="${pair#*-}"
 given '@(--target-lang|-t)'
 [[ ${#found[@]} -eq 0 ]] || target="${found[-1]#--target-lang=}"
+words="$(<"$data/PREPARED.json")" # taken as they are, as in semantic parsing
+[[ $words == *'"tokenized": true'* && $words == *'"bpe_merges": 0'[!0-9]* ]] || words=''
 tokenize=()
 if [[ -e $data/sentencepiece.model ]]; then
     bpe=sentencepiece detok=space plain=(--detokenize subwords)
@@ -27,8 +29,8 @@ case $target in # written without spaces; validation counts the words of the dat
 esac
 plain+=(--reference "$data/raw/test.$target") # those of the log lack unknown words and pieces
 
-# train_translation ARCH DROPOUT PAPER_UPDATES PAPER_STAGE1_EPOCHS: the checkpoint with the best
-# validation BLEU (beam 5, at most 1.2 x + 10 tokens, as in SQ-Transformer's appendix B.2; label
+# train_translation ARCH DROPOUT PAPER_UPDATES PAPER_STAGE1_EPOCHS: by default the checkpoint with the
+# best validation BLEU (beam 5, at most 1.2 x + 10 tokens, as in SQ-Transformer's appendix B.2; label
 # smoothing 0.1 and BLEU as in its authors' scripts of CoGnition). Neither gives a dropout for WMT: it
 # is fairseq's for the smaller and the larger set. The updates of WMT are SQ-Transformer's, for every
 # METHOD; of IWSLT and text of one's own no paper gives any. Proto-Transformer and its baseline have
@@ -69,6 +71,8 @@ train_translation() {
             )
             ;;
         exact_match)
+            [[ -n $words ]] ||
+                refuse "SELECT=exact_match: prepare with --tokenized --bpe-merges 0"
             selection=(
                 --eval-exact-match
                 --eval-exact-match-args '{"beam": 1, "max_len_a": 0, "max_len_b": 500}'
@@ -93,13 +97,13 @@ train_translation() {
 
 # evaluate_translation: test set, BLEU and chrF of the chosen and the last checkpoint, CTER where the
 # data have compounds, exact match by case where they have cases, and exact match where their words
-# are taken as they are, as in semantic parsing. The target is that of the data unless --target-lang says otherwise.
+# are taken as they are, as in semantic parsing. The target is that of the data unless --target-lang
+# says otherwise.
 evaluate_translation() {
-    local name log record words='' compared=(--metric bleu "${plain[@]}" "${tokenize[@]}")
+    local name log compared=(--metric bleu "${plain[@]}" "${tokenize[@]}")
     local search=(--beam "${BEAM:-5}" --max-len-a 1.2 --max-len-b 10)
-    record="$(<"$data/PREPARED.json")"
-    if [[ $record == *'"tokenized": true'* && $record == *'"bpe_merges": 0'[!0-9]* ]]; then
-        words=1 compared=() search=(--beam "${BEAM:-1}" --max-len-a 0 --max-len-b 500)
+    if [[ -n $words ]]; then
+        compared=() search=(--beam "${BEAM:-1}" --max-len-a 0 --max-len-b 500)
     fi
     for name in best last; do
         log="$save/test.$name.log"

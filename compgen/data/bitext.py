@@ -169,10 +169,8 @@ def write_parts(pairs: Iterable[tuple[str, Pair]], folder: Path, languages: Pair
             written[part] += 1
     for part, number in written.items():
         if not number:
-            raise ValueError(
-                f"no pair is left for {part}: the files are too small, or all sides too long or "
-                "too unequal in length."
-            )
+            why = ", or every pair is too long or too unequal in length" if part == "train" else ""
+            raise ValueError(f"no pair is left for {part}: the files are too small{why}.")
 
 
 def fits(pair: Pair, longest: int, ratio: float) -> bool:

@@ -22,6 +22,7 @@ from compgen.data.corpora import Corpus
 from compgen.data.preparation import Parser, Preparation
 from compgen.ranges import AT_LEAST_0, AT_LEAST_1
 from compgen.scoring import cter, cter_rules
+from compgen.scoring.cogs import read_cases
 from compgen.text import count_lines, read_lines, suffix, write_lines
 
 SCRIPT = "prepare/bitext.sh"
@@ -66,8 +67,10 @@ def main(argv: Sequence[str]) -> None:
             raise ValueError(f"--{name}: there is no file {path}.")
     tools = ["sentencepiece" if args.sentencepiece else "subword_nmt", "sacremoses"]
     every = settings | {name: str(path) for name, path in of_test.items()}
-    work = Preparation(SCRIPT, args.dest, every, packages=tools, edition=2)
     inputs = {str(path): path for part in PARTS for path in files.get(part, ())}
+    # of 2 a table's header was a pair
+    edition = 3 if any(suffix(path) == ".tsv" for path in inputs.values()) else 2
+    work = Preparation(SCRIPT, args.dest, every, packages=tools, edition=edition)
     digests = {name: sha256(path) for name, path in inputs.items()}
     added = {str(path): path for path in of_test.values()}
     if work.done(digests | {name: sha256(path) for name, path in added.items()}):
@@ -75,14 +78,12 @@ def main(argv: Sequence[str]) -> None:
     compounds = []
     if args.compound:
         compounds = cter_rules.load(args.lexicon).read_compounds(args.compound)
-    cases = read_lines(args.cases) if args.cases else []
     with work:
         key = [digests, settings]
         write = partial(write_text, files, held_out, languages, lowercase=args.lowercase)
         text = work.step("text", write, key)
-        n = count_lines(text / f"test.{languages[0]}")
-        if args.cases and len(cases) != n:
-            raise ValueError(f"{args.cases} has {len(cases)} lines, the test set {n} sentences.")
+        if args.cases:
+            cases = read_cases(args.cases, count_lines(text / f"test.{languages[0]}"))
         train, valid, test = ([(f"{p}.{languages[0]}", f"{p}.{languages[1]}")] for p in PARTS)
         corpus = Corpus(
             languages=languages,
@@ -288,8 +289,11 @@ def _read_table(path: Path, languages: tuple[str, str]) -> Iterator[tuple[str, s
     for number, line in enumerate(bitext.stream_lines(path, f"read {path.name}"), 1):
         if suffix(path) == ".tsv":
             cells = line.split("\t")
-            if number == 1 and cells == list(languages):
-                continue  # it names the columns
+            named = [cell.strip() for cell in cells] if number == 1 else []
+            if named == list(languages):
+                continue  # the columns' names
+            if named == list(languages)[::-1]:
+                raise ValueError(f"{path}: its columns are {' and '.join(named)}: source first.")
             wanted = "two cells, source and target"
         else:
             cells = _cells(line, languages)

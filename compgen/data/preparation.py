@@ -144,15 +144,15 @@ class Preparation:
             raise ValueError(
                 f"{self.dest} is there and was not prepared by this script; name another folder."
             )
-        if present != self.settings:
+        names = present | self.settings
+        if differing := [n for n in names if present.get(n) != self.settings.get(n)]:
             told = (
-                f"{flag_of(name)} {json.dumps(present.get(name))} and now "
-                f"{json.dumps(self.settings.get(name))}"
-                for name in {**present, **self.settings}
-                if present.get(name) != self.settings.get(name)
+                f"{name if name in self.positional else flag_of(name)} "
+                f"{_said(present.get(name))}, now {_said(self.settings.get(name))}"
+                for name in differing
             )
             raise ValueError(
-                f"{self.dest} was prepared with other settings, {', '.join(told)};"
+                f"{self.dest} was prepared with other settings ({'; '.join(told)});"
                 " name another folder or remove it."
             )
         if record.get("edition", 1) != self.edition:
@@ -352,6 +352,10 @@ def hold_out(
         [item for index, item in enumerate(items) if index in held],
         [item for index, item in enumerate(items) if index not in held],
     )
+
+
+def _said(value: Any) -> str:
+    return "not given" if value is None or value is False else json.dumps(value)
 
 
 def _remove(path: Path) -> None:

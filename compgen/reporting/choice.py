@@ -1,5 +1,6 @@
 """By what validation chose a run's checkpoint, and what it scored there."""
 
+import math
 import re
 from collections.abc import Iterable
 from pathlib import Path
@@ -8,6 +9,8 @@ from typing import Any
 from compgen.reporting.curves import points_of, read_log
 from compgen.reporting.runs import Run
 
+# Where a training forgets its best score: Proto-Transformer's stage 1 was a plain Transformer.
+ANEW = re.compile(r"\| prototypes: stage 1 is over|\| the best checkpoint is chosen anew")
 SAVED = re.compile(r"\| Saved checkpoint .* @ (\d+) updates, ")
 
 
@@ -28,10 +31,11 @@ def choice(run: Run) -> dict[str, Any] | None:
     subset = str(run.settings.get("dataset.valid_subset", "")).partition(",")[0]
     if not (metric and subset):
         return None
-    log = read_log(run.path)
+    log = ANEW.split(read_log(run.path))[-1]
     saved = {int(updates) for updates in SAVED.findall(log)}
+    points = points_of(log).get((subset, metric), ())
     # only where validation left a checkpoint; the later one of equals, as fairseq has it
-    points = [point for point in points_of(log).get((subset, metric), ()) if point[0] in saved]
+    points = tuple(p for p in points if p[0] in saved and math.isfinite(p[1]))
     sign = 1 if highest else -1
     best = max(points, key=lambda point: (sign * point[1], point[0]), default=(None, None))
     return {

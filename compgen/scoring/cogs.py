@@ -96,10 +96,12 @@ def read_cases(path: Path | str, n: int) -> list[str]:
     """Read the name of each sentence's case: COGS's, the third column of its files, or one's own.
 
     Raises:
-        ValueError: if the file cannot be read or has not ``n`` lines, or COGS's cases stand beside
-            others.
+        ValueError: if the file cannot be read or has not ``n`` lines, one has no name, or COGS's
+            cases stand beside others.
     """
-    cases = read_lines(path, n)
+    cases = [name.strip() for name in read_lines(path, n)]
+    if "" in cases:
+        raise ValueError(f"{path}, line {cases.index('') + 1}: it names no case")
     if not set(CASES).isdisjoint(cases):
         for number, name in enumerate(cases, start=1):
             if name not in (*CASES, IN_DISTRIBUTION):

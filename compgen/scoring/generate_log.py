@@ -4,6 +4,7 @@ import html
 import io
 import logging
 import re
+import unicodedata
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field, replace
@@ -81,7 +82,8 @@ class Generation:
 
 
 def _letters(text: str) -> str:
-    return "".join(filter(str.isalnum, html.unescape(joined(text)).casefold()))
+    text = unicodedata.normalize("NFKC", html.unescape(joined(text)))
+    return "".join(filter(str.isalnum, text.casefold()))
 
 
 def read(path: Path | str, expected: int | None = None, plain: bool = False) -> Generation:

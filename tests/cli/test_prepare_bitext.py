@@ -57,7 +57,10 @@ def test_cases_of_the_test_set(tmp_path):
     assert "is already prepared" in bitext(tmp_path / "data", *own).stdout
     (tmp_path / "cases").write_text("old\n")
     done = bitext(tmp_path / "other", *own, status=1)
-    assert "cases has 1 lines, the test set 20 sentences" in done.stderr
+    assert "cases: it has 1 lines, for 20 sentences" in done.stderr
+    (tmp_path / "cases").write_text("old\n" * 19 + "cp_recursion\n")  # fails before the training
+    done = bitext(tmp_path / "other", *own, status=1)
+    assert "line 1: 'old' is not a generalization case of COGS" in done.stderr
     assert "needs the files" in bitext(tmp_path / "other", *own, "--test", 2, status=1).stderr
     assert not (tmp_path / "other").exists()
 

@@ -128,5 +128,5 @@ def test_cogs_by_case(tiny_log, correct, tmp_path):
     assert printed[-1] == found["signature"]
 
     (tmp_path / "test.case").write_text(36 * "pp_recursion\n")
-    said = "test.case: it has 36 lines, but the log has 37 sentences"
+    said = "test.case: it has 36 lines, for 37 sentences"
     assert refusal("compgen-score", *options).endswith(said)

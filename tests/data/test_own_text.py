@@ -71,9 +71,12 @@ def test_what_comes_to_one_sentence_is_in_one_part(variants, options, tmp_path):
 
 def test_a_table_may_begin_with_its_languages(tmp_path):
     table = tmp_path / "pairs.tsv"
-    table.write_text("en\tde\n" + "".join(f"{en}\t{de}\n" for en, de in PAIRS))
+    table.write_bytes(b"en\tde \r\n" + "".join(f"{en}\t{de}\n" for en, de in PAIRS).encode())
     made = written({"train": [table]}, {"valid": 1, "test": 1}, tmp_path / "made")
     assert sum(len(made[f"{part}.en"]) for part in ("train", "valid", "test")) == len(PAIRS)
+    table.write_text("de\ten\nb\ta\n")
+    with pytest.raises(ValueError, match=r"pairs\.tsv: its columns are de and en: source first"):
+        written({"train": [table]}, {"valid": 1, "test": 1}, tmp_path / "other")
 
 
 @pytest.mark.parametrize(

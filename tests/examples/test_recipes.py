@@ -22,13 +22,15 @@ from compgen.text import read_lines, write_lines
         ("scan", ("src", "tgt"), "sal-brown", {"test", "codes"}),
         ("cogs", ("en", "lf"), "plain", {"test", "cogs"}),
         ("cognition", ("en", "zh"), "srl", {"cter", "bleu", "codes"}),
-        ("bitext", ("en", "zh"), "plain", {"cter", "bleu", "chrf", "cogs"}),
+        ("bitext", ("en", "zh"), "plain", {"cter", "bleu", "chrf", "cogs", "exact_match"}),
     ],
 )
 def test_train_resume_evaluate(recipe, languages, method, scores, tmp_path, run):
     """What resumes and what is refused the recipes share: SCAN's shows it."""
     data, save = prepared(tmp_path / "data", languages, run), tmp_path / "runs" / f"{method}.3"
     train, chosen = (f"{recipe}/train.sh", data, save, *TINY), {"METHOD": method, "SEED": "3"}
+    if recipe == "bitext":
+        chosen["SELECT"] = "exact_match"
     assert ", time left 0 min" in script(*train, **chosen, UPDATES="10")
     resumed, updates, allowed = recipe == "scan", 10, ()
     if resumed:
@@ -57,7 +59,8 @@ def test_train_resume_evaluate(recipe, languages, method, scores, tmp_path, run)
     assert f" --save-dir {save.name} " in result["command"] and "/" not in result["command"]
     assert ("optimization.max_update" in result["changed"]) == resumed
     assert ("cases" in result) == ("cogs" in scores)
-    (verdicts,) = result["verdicts"].values()
+    assert result["chosen"]["metric"] == ("bleu" if recipe == "cognition" else "exact_match")
+    verdicts = result["verdicts"]["cter instance" if "cter" in scores else "exact_match"]
     file, number = ("cter", "instance") if "cter" in scores else ("test", "score")
     scored = json.loads((save / f"{file}.best.json").read_text())
     wrong = 100 * sum(unpack(verdicts["bits"], verdicts["of"])) / verdicts["n"]
@@ -195,8 +198,9 @@ def test_errors_are_sentences(tmp_path):
         assert message in out and out.count("\n") == 1
     out = script("cognition/train.sh", tmp_path, tmp_path / "x", status=2, SELECT="cter")
     assert "SELECT=cter needs compounds" in out and out.count("\n") == 1
-    out = script("bitext/train.sh", tmp_path, tmp_path / "x", status=2, SELECT="f1", METHOD="plain")
-    assert "SELECT=f1 is none of bleu, exact_match, loss" in out
+    for select, told in (("f1", " is none of bleu, exact_match, loss"), ("exact_match", ": pre")):
+        out = script("bitext/train.sh", tmp_path, tmp_path / "x", status=2, SELECT=select)
+        assert f"SELECT={select}{told}" in out and out.count("\n") == 1
     assert "train.sh comes first" in script("cogs/evaluate.sh", tmp_path, tmp_path, status=1)
     (tmp_path / "checkpoint_last.pt").touch()
     out = script("cogs/train.sh", tmp_path, tmp_path, status=2)

@@ -36,10 +36,14 @@ def run(tmp_path):
 @pytest.mark.parametrize(("highest", "expected"), [(True, (30, 40)), (False, (20, 30))])
 def test_a_validation_without_a_checkpoint_chooses_none(highest, expected, run):
     lines = [VALID(50, 10), VALID(30, 20), SAVED(20, 30.0), VALID(20, 30), SAVED(30, 20.0)]
-    found = run(*lines, VALID(30, 40), SAVED(40, 30.0), VALID(10, 50))
+    found = run(
+        *lines, VALID(30, 40), SAVED(40, 30.0), VALID(10, 50), VALID("nan", 60), SAVED(60, 1)
+    )
     options = {**SETTINGS, "checkpoint.maximize_best_checkpoint_metric": highest}
     chosen = choice(replace(found, settings=options))
     assert (chosen["value"], chosen["updates"]) == expected  # the later one of equals
+    again = run(*lines, "prototypes: stage 1 is over, x", VALID(20, 40), SAVED(40, 20), seed=2)
+    assert choice(again)["value"] == 20  # of what stage 1 had nothing is left
     assert told([chosen, chosen]) == "Checkpoints were chosen by exact_match on valid (test20)."
 
 

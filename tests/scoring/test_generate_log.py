@@ -76,8 +76,8 @@ def test_references_of_a_file_are_as_in_a_log(tmp_path):
 
 
 def test_references_of_other_sentences_are_warned_of(tmp_path, caplog):
-    found = Generation(["s"] * 4, ["A@@ b &amp; c !", "d", "e <<unk>>", "f"], ["h"] * 4)
-    for lines, warned in (("ab&c\nD.\nx\nf", ""), ("ab&c\nx\ny\nz", "2 of 3 lines of ")):
+    found = Generation(["s"] * 4, ["A@@ b &amp; c !", "d é", "e <<unk>>", "f"], ["h"] * 4)
+    for lines, warned in (("ab&c\nD e\u0301.\nx\nf", ""), ("ab&c\nx\ny\nz", "2 of 3 lines of ")):
         (tmp_path / "references").write_text(lines)
         found.references(tmp_path / "references")
         assert warned in caplog.text and bool(warned) == bool(caplog.text)

@@ -48,6 +48,7 @@ def prepared(folder: Path, languages: tuple[str, str], run: Callable[..., str]) 
             write_lines(folder / "raw" / f"{part}.{language}", words)
     prefixes = [f"--{part}pref={folder / 'raw' / part}" for part in ("train", "valid", "test")]
     run("fairseq_cli.preprocess", "-s", source, "-t", target, *prefixes, "--destdir", folder)
+    settings = {"tokenized": True, "bpe_merges": 0}
     extra = {
         "cases/test.case": 20 * ["prim_to_subj_common"],
         "cter/test.compound": lines,
@@ -55,7 +56,9 @@ def prepared(folder: Path, languages: tuple[str, str], run: Callable[..., str]) 
             f"{atom}\t{word}/" if word else f"{atom}\t/" for atom, word in LEXICON.items()
         ],
         "PREPARED.json": [
-            json.dumps({"sha256": {"raw": source}, "settings": {}, "pairs": {"test": len(lines)}})
+            json.dumps(
+                {"sha256": {"raw": source}, "settings": settings, "pairs": {"test": len(lines)}}
+            )
         ],
     }
     for name, text in extra.items():
