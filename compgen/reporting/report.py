@@ -258,9 +258,16 @@ def _tell_apart(rows: list[Row]) -> list[Row]:
     for row in rows:
         others = [other for other in rows if other is not row and other.label == row.label]
         names = {n for other in others for n in differences(row.settings, other.settings)}
-        told_by = dict.fromkeys(f"{short(n)}={row.settings.get(n)}" for n in sorted(names))
-        told.append(Row(f"{row.label} ({', '.join(told_by)})" if told_by else row.label, row.runs))
+        told_by = described(row, sorted(names))
+        told.append(Row(f"{row.label} ({told_by})" if told_by else row.label, row.runs))
     return told
+
+
+def described(row: Row, settings: Iterable[str]) -> str:
+    """``lr=0.001, dropout=0.1``; the rate, which fairseq has in three sections, once."""
+    values = {short(name): row.settings.get(name, "not set") for name in settings}
+    one = {n: v[0] if isinstance(v, list) and len(v) == 1 else v for n, v in values.items()}
+    return ", ".join(f"{name}={value}" for name, value in one.items())
 
 
 def span(numbers: Sequence[int]) -> str:

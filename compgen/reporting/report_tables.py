@@ -7,8 +7,8 @@ from typing import Any
 from compgen.reporting.choice import choice, told
 from compgen.reporting.comparison import Comparison, Comparisons
 from compgen.reporting.curves import Curve
-from compgen.reporting.report import Report, Row, Summary, span
-from compgen.reporting.runs import ScoreName, short
+from compgen.reporting.report import Report, Row, Summary, described, span
+from compgen.reporting.runs import ScoreName
 
 CHECKPOINT_NAMES = {"best": "chosen", "last": "last"}  # "best" is also a column
 NONE = "-"
@@ -48,7 +48,7 @@ def methods_table(report: Report) -> Table:
             Cell(span([run.updates for run in row.runs]), max(run.updates for run in row.runs)),
             _mean_minutes(row),
             _validation(chosen),
-            Cell(_settings(report, row)),
+            Cell(described(row, _differing(report))),
         ]
         for row, chosen in zip(report.rows, choices, strict=True)
     ]
@@ -203,11 +203,6 @@ def _p(value: float | None) -> str:
     if value is None:
         return NONE
     return f"{value:.4f}" if value >= 0.0001 else "< 0.0001"
-
-
-def _settings(report: Report, row: Row) -> str:
-    told = (f"{short(n)}={row.settings.get(n, 'not set')}" for n in _differing(report))
-    return ", ".join(dict.fromkeys(told))  # fairseq has the rate in three sections
 
 
 def _differing(report: Report) -> list[str]:

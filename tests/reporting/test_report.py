@@ -80,7 +80,7 @@ def test_rows_must_agree_in_data_and_budget(option, value):
 def test_a_rate_is_named_once_though_three_sections_have_it():
     runs = [run("sal"), run("sal")]
     for one, rate in zip(runs, (0.1, 0.2), strict=True):
-        one.settings.update({f"{section}.lr": rate for section in ("optimization", "optimizer")})
+        one.settings.update({f"{section}.lr": [rate] for section in ("optimization", "optimizer")})
     found = report(runs, frozenset({"lr"}))
     assert [row.label for row in found.rows] == ["sal (lr=0.1)", "sal (lr=0.2)"]
     assert [row[-1].text for row in methods_table(found).rows] == ["lr=0.1", "lr=0.2"]
