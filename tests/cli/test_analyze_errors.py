@@ -119,7 +119,7 @@ def test_what_cannot_be_done_is_one_sentence(cognition, tiny_log, tmp_path):
         ([tiny, "--by", "modifier", "--data", empty], "test.compound is not there"),
         ([tiny, "--by", "modifier", "--data", folder], "37 sources, 600 compounds"),
         ([tiny, "--by", "case", "--data", folder], "test.case is not there"),
-        ([tiny, "--by", "case", "--data", empty], "has 1 lines, but"),
+        ([tiny, "--by", "case", "--data", empty], "has 1 lines, for"),
         ([tiny, "--by", "case", "--data", empty, "--subset", "test1"], "'other' is not a general"),
         (
             [tiny, "--by", "input-length", "--data", folder],
