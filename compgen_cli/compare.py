@@ -130,9 +130,7 @@ def main(argv: list[str] | None = None) -> int:
     args.resamples = args.resamples or RESAMPLES[args.test]
 
     for log in filter(os.path.isdir, (args.a, args.b)):
-        raise ValueError(
-            f"{log} is a folder: name a log in it; compgen-report compares runs"
-        )
+        raise ValueError(f"{log} is a folder: name a log in it; compgen-report compares runs")
     a, b = (read(log, args.expected, plain=bool(args.reference)) for log in (args.a, args.b))
     _same(a.sources, b.sources, "source", args)
     found, stamp = compare(a, b, args)
