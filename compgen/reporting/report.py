@@ -79,6 +79,15 @@ class Summary:
         return {name: getattr(self, name) for name in names}
 
 
+def cases_of(run: Run) -> dict[str, Any]:
+    """Exact match of the chosen checkpoint by case, as the file of its score has it; or nothing.
+
+    Raises:
+        ValueError: if the file cannot be read.
+    """
+    return read_json(run.scores[COGS].file).get("cases", {}) if COGS in run.scores else {}
+
+
 @dataclass(frozen=True)
 class Row:
     """Runs that differ in nothing but their seed.
@@ -107,11 +116,10 @@ class Row:
         Raises:
             ValueError: if a file of scores cannot be read.
         """
-        files = [run.scores[COGS].file for run in self.runs if COGS in run.scores]
-        found = [read_json(file).get("cases", {}) for file in files]
+        found = list(map(cases_of, self.runs))
         return {
             case: Summary(tuple(cases[case]["score"] for cases in found), lower_is_better=False)
-            for case in (found[0] if found else ())
+            for case in found[0]
             if all(case in cases for cases in found)
         }
 

@@ -10,7 +10,7 @@ from compgen.reporting import outcomes
 from compgen.reporting.choice import choice
 from compgen.reporting.curves import read_log
 from compgen.reporting.flags import flags
-from compgen.reporting.report import COGS
+from compgen.reporting.report import cases_of
 from compgen.reporting.runs import (
     CHECKPOINTS,
     DATA,
@@ -19,7 +19,6 @@ from compgen.reporting.runs import (
     ScoreName,
     changed,
     fingerprint,
-    read_json,
     read_run,
 )
 from compgen.reporting.runs import settings as settings_of
@@ -75,7 +74,7 @@ def result(folder: Path | str, may_differ: frozenset[str] = frozenset()) -> dict
             if name.checkpoint == "best"
         },
         "verdicts": _verdicts(run),
-        **_cases(run),
+        **({"cases": cases} if (cases := cases_of(run)) else {}),
         "chosen": choice(run),
         "settings": fingerprint(flags(last["command"])),
         "decoding": run.settings[DECODING],
@@ -120,13 +119,6 @@ def _numbers(file: Path, name: ScoreName) -> float | dict[str, float]:
     if name.number == "score" and "correct" in found:
         return {"score": value, "correct": found["correct"], "total": found["total"]}
     return value
-
-
-def _cases(run: Run) -> dict[str, Any]:
-    """Exact match by case, where there are cases, as its file has it."""
-    if COGS not in run.scores:
-        return {}
-    return {"cases": read_json(run.scores[COGS].file)["cases"]}
 
 
 def _ended(log: str) -> bool:

@@ -6,8 +6,8 @@
 # whose SIZE=paper is that of IWSLT. DATA comes from the script in prepare/; SAVE is the folder of the
 # checkpoints and the log; more flags go to fairseq-train. METHOD is sq (SRL), sal, plain,
 # transformer, cat, proto or another of examples/recipe.sh, where the environment's variables are
-# explained. SELECT says what chooses the checkpoint: bleu (the default), loss or, for data with --tokenized
-# --bpe-merges 0, exact_match.
+# explained. SELECT says what chooses the checkpoint: bleu (the default), loss or, for data with
+# --tokenized --bpe-merges 0, exact_match.
 set -euo pipefail
 # shellcheck source=../translation.sh
 source "$(dirname "${BASH_SOURCE[0]}")/../translation.sh"
