@@ -32,7 +32,7 @@ def html(
     """
     loader = PackageLoader("compgen.reporting", "page")
     page = Environment(loader=loader, autoescape=True, undefined=StrictUndefined, trim_blocks=True)
-    groups = _groups(report, curves)
+    groups = _groups(curves)
     return page.get_template("report.html").render(
         title=title(report),
         summary=_summary(report),
@@ -79,7 +79,7 @@ def _count(number: int, what: str) -> str:
     return f"{number} {what}{'' if number == 1 else 's'}"
 
 
-def _groups(report: Report, curves: Sequence[Curve]) -> list[tuple[str, list[tuple[str, str]]]]:
+def _groups(curves: Sequence[Curve]) -> list[tuple[str, list[tuple[str, str]]]]:
     """The metrics of each stage, under its heading: name and picture."""
     groups = []
     for stage, members in groupby(curves, lambda curve: curve.stage):
