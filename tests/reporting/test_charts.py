@@ -1,7 +1,6 @@
 """Learning curves as pictures."""
 
 import base64
-from pathlib import Path
 
 import pytest
 
@@ -9,19 +8,9 @@ from compgen import plotting
 from compgen.reporting.charts import legend, line_chart
 from compgen.reporting.curves import Curve
 from compgen.reporting.report import Row
-from compgen.reporting.runs import Run
 
 SEED = tuple((update, 0.5) for update in (1, 2, 3))
 OTHER = ((1, 1.5), (2, float("nan")), (3, 1.5))
-
-
-@pytest.fixture
-def rows() -> list[Row]:
-    runs = {"a<b": 2, "c": 1}
-    return [
-        Row(label, tuple(Run(Path(), label, seed, {}, 3, 1.0, {}) for seed in range(1, n + 1)))
-        for label, n in runs.items()
-    ]
 
 
 @pytest.fixture
@@ -39,7 +28,7 @@ def svg(address: str) -> str:
     return base64.b64decode(data).decode()
 
 
-def test_a_chart_has_a_line_for_each_run_and_one_for_the_mean(rows, axes):
+def test_a_chart_has_a_line_for_each_run_and_one_for_the_mean(axes):
     text = svg(line_chart(Curve("valid", "loss", ((SEED, OTHER), (OTHER,)))))
     assert text.startswith("<?xml") and "<script" not in text
     lines = [line.get_xydata().tolist() for line in axes[0].axes[0].lines]
@@ -55,7 +44,7 @@ def test_a_chart_has_a_line_for_each_run_and_one_for_the_mean(rows, axes):
     "values, scale, low",
     [((10, 1, 0.1), "log", None), ((5, 10), "linear", None), ((4, 10), "linear", 0)],
 )
-def test_the_scale_follows_the_values(values, scale, low, rows, axes):
+def test_the_scale_follows_the_values(values, scale, low, axes):
     points = tuple(enumerate(values))
     line_chart(Curve("training", "x", ((points, ()), ())))
     made = axes[0].axes[0]
@@ -64,11 +53,12 @@ def test_the_scale_follows_the_values(values, scale, low, rows, axes):
     assert not any("$" in text.get_text() for text in made.get_yticklabels())
 
 
-def test_nothing_finite_is_no_chart(rows):
+def test_nothing_finite_is_no_chart():
     points = ((10, float("nan")), (20, float("inf")))
     assert line_chart(Curve("valid", "x", ((points, ()), ((),)))) == ""
 
 
-def test_the_legend_names_every_row(rows, axes):
+def test_the_legend_names_every_row(axes):
+    rows = [Row(label, ()) for label in ("a<b", "c")]
     assert legend(rows) == legend(rows)
     assert [text.get_text() for text in axes[0].legends[0].get_texts()] == ["a<b", "c"]
