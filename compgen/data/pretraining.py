@@ -107,11 +107,10 @@ def main(argv: Sequence[str] | None = None) -> None:
     args = parser.parse_args(argv)
 
     settings: dict[str, Any] = {"bpe_merges": args.bpe_merges}
-    own = {"text": args.text, "senses": args.senses}
+    own = {name: vars(args)[name] for name in ("text", "senses") if vars(args)[name]}
     for name, path in own.items():
-        if path is not None:
-            check_file(path, None)
-            settings[name] = sha256(path)
+        check_file(path, None)
+        settings[name] = sha256(path)
     wanted = {**({} if args.senses else ANNOTATED), **({} if args.text else SAMPLE)}
     if not wanted and (args.folder or args.checksums):
         parser.error("--from and --checksums are of files that --text and --senses replace")
@@ -141,7 +140,7 @@ def main(argv: Sequence[str] | None = None) -> None:
                 **coverage,
             },
         }
-        work.publish(sizes, files | {name: path for name, path in own.items() if path is not None})
+        work.publish(sizes, files | own)
     print(f"{work.dest}:", ", ".join(f"{n} {p}" for p, n in sentences.items()), "sentences")
     for what in ("types", "tokens"):
         part, whole = coverage[f"annotated_{what}"], coverage[what]
