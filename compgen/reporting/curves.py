@@ -110,5 +110,5 @@ def thinned(points: Sequence[tuple[int, float]], most: int = 200) -> Points:
 def mean(runs: Sequence[Points]) -> Points:
     """The mean over runs, at the updates that all of them have."""
     values = [dict(points) for points in runs]
-    shared = sorted(set.intersection(*map(set, values))) if values else []
+    shared = sorted(set.intersection(*map(set, values)))
     return tuple((update, sum(v[update] for v in values) / len(values)) for update in shared)
