@@ -29,17 +29,10 @@ def test_sentences_look_like_the_pretraining_text(folder: Path) -> None:
     assert set(subwords("Stateless societies' authors").split()) <= types
 
 
-def test_capitals_stay_where_the_text_has_them(tmp_path: Path) -> None:
-    folder = pretrained(tmp_path / "data")
-    with (folder / "dict.txt").open("a") as file:
-        file.write("T@@ 1\n. 1\n")
-    text = Subwords(folder)("The Film.").replace("@@ ", "")
-    assert text == "The ilm ."  # F is not among the characters of the text
-
-
 @pytest.mark.parametrize(
     ("more", "sentence", "expected"),
     [
+        ("T@@ 1\n. 1\n", "The Film.", "The ilm ."),  # of the capitals it has the T alone
         ("\U0001d400 1\n", "The Film", "the film"),  # a capital that has no small letter
         ("&apos;t 1\n' 1\n& 1\n; 1\np 1\n", "isn't", "isn &apos;t"),  # as Moses escapes it
     ],
@@ -86,7 +79,7 @@ def test_bad_examples_leave_nothing(folder: Path, tmp_path: Path) -> None:
         assert list(tmp_path.iterdir()) == []
 
 
-def test_broken_dictionary(folder: Path, tmp_path: Path) -> None:
+def test_broken_dictionary(tmp_path: Path) -> None:
     broken = pretrained(tmp_path / "data")
     (broken / "dict.txt").write_text("word\n")
     examples = [Example("the film was good", None, "1")]
