@@ -113,15 +113,6 @@ def test_iwslt14(tmp_path: Path) -> None:
     assert words(lines["test.de"]) == [f"{name} &amp; de" for name in names]
 
 
-def test_sentencepiece_takes_the_place_of_the_tokens(tmp_path: Path) -> None:
-    iwslt14(tmp_path)
-    corpus = CORPORA["iwslt14_en_de"]
-    lines = raw(corpus, tmp_path, tmp_path / "dest", sentencepiece=True, bpe_merges=45)
-    text = [line.replace(" ", "").replace("▁", " ").strip() for line in lines["train.de"]]
-    assert text[0] == "zeile 1-x, ü1."
-    assert lines["train.de"][0] != text[0]
-
-
 def test_other_merges_use_the_finished_steps_again(tmp_path: Path) -> None:
     iwslt14(tmp_path)
     corpus, work = CORPORA["iwslt14_en_de"], tmp_path / ".dest.preparing"
@@ -136,7 +127,7 @@ def test_other_merges_use_the_finished_steps_again(tmp_path: Path) -> None:
     assert "".join(pieces["train.de"][0].split()) == "▁zeile▁1-x,▁ü1."
 
 
-@pytest.mark.parametrize("missing", [4, 8, 100, 2000])
+@pytest.mark.parametrize("missing", [4, 2000])
 def test_truncated_archive(tmp_path: Path, missing: int) -> None:
     iwslt14(tmp_path)
     path = tmp_path / "de-en.tgz"
