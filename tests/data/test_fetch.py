@@ -103,19 +103,12 @@ def test_part_of_an_earlier_run(publisher: Publisher, path: Path, size: int) -> 
     assert not part.exists()
 
 
-def test_wrong_checksum(publisher: Publisher, path: Path) -> None:
-    publisher.content = CONTENT[:-1] + b"!"
-    with pytest.raises(ValueError, match=f"not {SHA256}; it was removed") as error:
-        fetch(publisher.url, SHA256, path)
-    assert str(error.value).startswith(publisher.url)
-    assert list(path.parent.iterdir()) == []
-
-
 def test_part_of_something_else(publisher: Publisher, path: Path) -> None:
     path.parent.mkdir()
     path.with_name("archive.tgz.part").write_bytes(b"!" * 1000)
-    with pytest.raises(ValueError, match="it was removed"):
+    with pytest.raises(ValueError, match=f"^{publisher.url} .* not {SHA256}; it was removed"):
         fetch(publisher.url, SHA256, path)
+    assert list(path.parent.iterdir()) == []
     fetch(publisher.url, SHA256, path)
     assert path.read_bytes() == CONTENT
 
