@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from prepare_scripts import contents
 
-from compgen.data.checksums import check_file, checksums, read_checksums, sha256
+from compgen.data.checksums import checksums, read_checksums, sha256
 from compgen.data.fetch import fetch
 from compgen.data.preparation import Preparation
 from compgen.text import count_lines, read_lines, write_lines
@@ -232,16 +232,6 @@ def test_checksum_list(tmp_path: Path) -> None:
         (tmp_path / "sums").write_text(f"{digest}  a\n{line}\n")
         with pytest.raises(ValueError, match="sums, line 2 is not of the form"):
             read_checksums(tmp_path / "sums")
-
-
-def test_check_file(tmp_path: Path) -> None:
-    path = tmp_path / "gen.tsv"
-    with pytest.raises(ValueError, match=r"gen\.tsv is missing"):
-        check_file(path, 64 * "0")
-    path.write_text("a")
-    check_file(path, sha256(path))
-    with pytest.raises(ValueError, match=r"gen\.tsv is not the publisher's file.*truncated"):
-        check_file(path, 64 * "0")
 
 
 def test_only_a_newline_ends_a_line(tmp_path: Path) -> None:
