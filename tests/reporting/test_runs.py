@@ -150,16 +150,6 @@ def test_a_log_names_its_checkpoint(make):
         read_run(folder)
 
 
-def test_how_it_was_decoded_is_a_setting(make):
-    folders = make("sal.1"), make("sal.2")
-    assert differences(*(read_run(folder).settings for folder in folders)) == []
-    for folder, beam in zip(folders, (1, 4), strict=True):
-        for name in ("best", "last"):
-            (folder / f"test.{name}.log").write_text(f"data 1 2, flags --beam {beam} \nS-0\ta\n")
-    found = [read_run(folder).settings["decoding"] for folder in folders]
-    assert found == ["--beam 1", "--beam 4"]
-
-
 def test_seeds_paths_logging_and_devices_are_no_settings(make):
     one = read_run(make())
     changes = {"seed": 22, "save_dir": "x", "cpu": False, "log_interval": 1, "num_workers": 8}
