@@ -23,11 +23,7 @@ def test_every_pair_is_on_one_side_and_so_is_every_source(size):
 
 
 def test_the_seed_decides():
-    assert (
-        hold_out_sources(PAIRS, 5)
-        == hold_out_sources(PAIRS, 5, seed=1)
-        != hold_out_sources(PAIRS, 5, seed=2)
-    )
+    assert hold_out_sources(PAIRS, 5, seed=1) != hold_out_sources(PAIRS, 5, seed=2)
 
 
 @pytest.mark.parametrize("size", [-1, 0, 26, 100])
