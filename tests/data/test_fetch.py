@@ -134,10 +134,9 @@ def test_no_server(publisher: Publisher, path: Path) -> None:
         fetch("http://127.0.0.1:1/archive.tgz", SHA256, path)
 
 
-@pytest.mark.parametrize("url", ["file:///etc/hosts", "ftp://host/file", "archive.tgz"])
-def test_other_addresses(url: str, path: Path) -> None:
+def test_other_addresses(path: Path) -> None:
     with pytest.raises(ValueError, match="not an http or https address"):
-        fetch(url, SHA256, path)
+        fetch("file:///etc/hosts", SHA256, path)
 
 
 def test_progress_bar(publisher: Publisher, path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -57,7 +57,6 @@ def parts(item: dict) -> tuple[list[int], list[int]]:
     [
         (3 * [(4, 4, 4, 4)], ""),  # a segment is one sentence: three of four are followed
         (4 * [(4, 4, 4)], "b follows a in only 33% of the pairs"),
-        (4 * [(4,)], "b follows a in only 0% of the pairs"),
     ],
 )
 def test_short_documents_are_warned_of(documents, warning, caplog) -> None:
