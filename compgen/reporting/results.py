@@ -1,6 +1,5 @@
 """A result: all that is kept of one finished and evaluated run, as a small JSON file."""
 
-import json
 import re
 import shlex
 from pathlib import Path
@@ -19,6 +18,7 @@ from compgen.reporting.runs import (
     ScoreName,
     changed,
     fingerprint,
+    read_json,
     read_run,
 )
 from compgen.reporting.runs import settings as settings_of
@@ -114,7 +114,7 @@ def _minutes(sessions: list[dict[str, Any]]) -> dict[str, float | None]:
 
 def _numbers(file: Path, name: ScoreName) -> float | dict[str, float]:
     """The number of a score or, of exact match, how many of how many, too."""
-    found = json.loads(file.read_text(encoding="utf-8"))
+    found = read_json(file)
     value = round(found[name.number], 4)
     if name.number == "score" and "correct" in found:
         return {"score": value, "correct": found["correct"], "total": found["total"]}
