@@ -126,10 +126,9 @@ def test_nothing_is_left_of_a_download_that_was_refused(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("compgen.data.fetch.PAUSE", 0)
-    for url in ("file:///etc/hosts", "http://127.0.0.1:1"):
-        with pytest.raises(ValueError), make(tmp_path / "new" / "folder" / "dest") as work:
-            fetch(f"{url}/archive", 64 * "0", work.folder / "downloads" / "archive")
-        assert list(tmp_path.iterdir()) == []
+    with pytest.raises(ValueError), make(tmp_path / "new" / "folder" / "dest") as work:
+        fetch("http://127.0.0.1:1/archive", 64 * "0", work.folder / "downloads" / "archive")
+    assert list(tmp_path.iterdir()) == []
 
 
 def test_error_leaves_nothing_but_finished_steps(tmp_path: Path) -> None:
