@@ -136,7 +136,8 @@ class Preparation:
             return False
         try:
             record = json.loads((self._place / RECORD).read_text(encoding="utf-8"))
-            present, files = record["settings"], dict(record["sha256"])
+            present, files = dict(record["settings"]), dict(record["sha256"])
+            read = dict(record.get("inputs") or {})
             script = record["command"].split()[0]
         except (OSError, ValueError, LookupError, TypeError, AttributeError, RecursionError):
             script, files = None, {}
@@ -160,7 +161,6 @@ class Preparation:
                 f"{self.dest} was prepared by another version of this script, whose files differ;"
                 " name another folder or remove it."
             )
-        read = record.get("inputs") or {}
         if folder is not None:
             there = (name for name in read if (folder / name).is_file())
             inputs = read | {name: sha256(folder / name) for name in there}

@@ -96,7 +96,11 @@ def test_done_refuses_a_file(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    "record", [None, "{}", "[]", "not JSON", {"sha256": {}}, {"command": "prepare/other.sh DEST"}]
+    "record",
+    [
+        *(None, "{}", "[]", "not JSON", {"sha256": {}}, {"command": "prepare/other.sh DEST"}),
+        *({"settings": ["dev"]}, {"inputs": ["train.tsv"]}),
+    ],
 )
 def test_done_refuses_what_is_not_prepared(done: Path, record: str | dict | None) -> None:
     path = done / "PREPARED.json"
