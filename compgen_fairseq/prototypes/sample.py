@@ -154,9 +154,7 @@ def _smallest(pool: np.ndarray, size: int) -> np.ndarray:
 
 def _rank(ordered: np.ndarray) -> np.ndarray:
     """How many equal ones stand before each of some sorted numbers, ``(n,)``."""
-    places = np.arange(len(ordered))
-    new = np.append(True, ordered[1:] != ordered[:-1])[: len(ordered)]
-    return places - np.maximum.accumulate(np.where(new, places, 0))
+    return np.arange(len(ordered)) - np.searchsorted(ordered, ordered)
 
 
 def _chunks(array: np.ndarray) -> Iterator[np.ndarray]:
