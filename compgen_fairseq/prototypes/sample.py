@@ -129,11 +129,8 @@ def choose(
         tokens, lengths, positions = _flatten([tokens_of(dataset[int(i)], side) for i in chunk])
         found = _mix(np.repeat(chunk_keys, lengths) ^ _mix(positions.astype(np.uint64)))
         wanted = found < limits[tokens]
-        fresh.append(np.empty(np.count_nonzero(wanted), OCCURRENCE))
-        sentences = np.repeat(chunk, lengths)
-        columns = {"key": found, "type": tokens, "sentence": sentences, "position": positions}
-        for name, column in columns.items():
-            fresh[-1][name] = column[wanted]
+        columns = (found, tokens, np.repeat(chunk, lengths), positions)
+        fresh.append(np.rec.fromarrays([column[wanted] for column in columns], OCCURRENCE))
         if len(pool) + sum(map(len, fresh)) > 2 * kept + SLACK:
             pool, fresh = _smallest(np.concatenate([pool, *fresh]), size), []
             kept = len(pool)
