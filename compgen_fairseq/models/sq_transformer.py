@@ -184,10 +184,9 @@ class SQDecoder(FairseqIncrementalDecoder):
             parts = [stack.quantizer.quantize(stack.drop(embedded), tokens).vectors, x]
         streams = torch.stack(parts)
         memory, memory_mask = encoder_out["memory"], encoder_out["memory_mask"]
-        memory_streams = memory[-streams.size(0) :]
         need_attention = caches is None and not self.training
         layers, weights = stack.run(
-            streams, mask, read, memory_streams, memory_mask, caches, need_attention
+            streams, mask, read, memory, memory_mask, caches, need_attention
         )
         outputs = None
         if structural and stack.quantizer is not None:
