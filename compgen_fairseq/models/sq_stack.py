@@ -55,7 +55,7 @@ class StreamStack(nn.Module):
                 cfg.dropout,
                 cfg.attention_dropout,
                 cfg.activation_dropout,
-                shared_weights=cfg.attention == "sal",
+                shared_weights=sal,
                 cross=cross,
             )
             for _ in range(getattr(cfg, f"{side}_layers"))
@@ -63,15 +63,15 @@ class StreamStack(nn.Module):
         self.quantizer: VectorQuantizer | None = None
         self.predictor: CodePredictor | None = None
         predicts = cfg.quantizer == "sovq" and cfg.code_classes == "learned"
-        self.masks = predicts and cfg.attention == "sal" and not decoder
+        self.masks = predicts and sal and not decoder
         if cfg.quantizer != "none":
             self.quantizer = VectorQuantizer(
                 cfg.target_codes if decoder else cfg.source_codes,
                 dim,
                 len(dictionary),
                 cfg.posterior,
-                EMA_DECAY if cfg.attention == "sal" else 1.0,
-                straight_through=cfg.attention == "sal",
+                EMA_DECAY if sal else 1.0,
+                straight_through=sal,
                 mask_code=self.masks,
             )
         if predicts:
