@@ -6,7 +6,6 @@ from random_batches import LENGTHS, PAD, batch, both_sides, build_model
 
 from compgen_fairseq.analysis.attention_maps import SIDES, attention_maps, translator
 from compgen_fairseq.analysis.checkpoint import Loaded
-from compgen_fairseq.modules.systematic_attention import SystematicAttention
 
 LAYERS, HEADS, DIM = 2, 4, 16
 SIZES = both_sides(layers=LAYERS, attention_heads=HEADS, embed_dim=DIM, ffn_embed_dim=12)
@@ -108,26 +107,6 @@ def test_fairseqs_weights_are_the_softmax_of_its_products():
     torch.testing.assert_close(maps["encoder"][:, 0], expected)
     _, extra = model(**inputs)
     torch.testing.assert_close(maps["cross"][:, -1].mean(1), extra["attn"][0])
-
-
-@pytest.mark.parametrize("streams", [1, 2])
-def test_our_own_output_is_the_weights_times_the_values(streams):
-    torch.manual_seed(1)
-    attention = SystematicAttention(12, 3, shared_weights=streams == 2)
-    x, memory = torch.randn(streams, 2, 5, 12), torch.randn(1, 2, 7, 12)
-    alone = attention.self_attention(x, None), attention.cross_attention(x[:1], memory, None)[0]
-    seen: list[torch.Tensor] = []
-    attention.observer = seen.append
-    outputs = attention.self_attention(x, None)
-    torch.testing.assert_close(outputs, alone[0])
-    values = attention.v_proj(x[-1]).view(2, 5, 3, 4).transpose(1, 2)
-    merged = (seen[0] @ values).transpose(1, 2).reshape(2, 5, 12)
-    torch.testing.assert_close(attention.out_proj(merged), outputs[-1])
-    if streams == 1:
-        torch.testing.assert_close(attention.cross_attention(x, memory, None)[0], alone[1])
-        values = attention.v_proj(memory[0]).view(2, 7, 3, 4).transpose(1, 2)
-        merged = (seen[1] @ values).transpose(1, 2).reshape(2, 5, 12)
-        torch.testing.assert_close(attention.out_proj(merged), alone[1][0])
 
 
 def test_syntactic_attentions_alignment_and_its_start_marker():
