@@ -281,15 +281,6 @@ def test_low_precision(variant, dtype):
     assert (low.float() - full)[keep].abs().mean() < 0.1 * full[keep].std()
 
 
-def test_features_and_output_layer_make_the_logits():
-    model, sample = build("all"), batch(LENGTHS)
-    inputs = sample["net_input"]
-    encoded = model.encoder(inputs["src_tokens"])
-    features, _ = model.decoder.extract_features(inputs["prev_output_tokens"], encoder_out=encoded)
-    assert features.shape == (4, 7, 10 + 16)
-    assert torch.equal(model.decoder.output_layer(features), model(**inputs)[0])
-
-
 @pytest.mark.parametrize(
     "changed, message",
     [
