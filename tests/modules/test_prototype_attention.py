@@ -58,10 +58,6 @@ def test_equals_masked_attention_over_all_prototypes_of_the_sentence(sublayer, t
         assert has.tolist() == [table.slots[t] >= 0 for t in sentence]
 
 
-def test_an_empty_table_selects_nothing():
-    assert PrototypeTable(9, DIM).select(TOKENS) is None
-
-
 def test_a_table_is_drawn_and_filled_anew(table):
     for k in (2, 4):
         table.draw(TYPES, k)
@@ -88,16 +84,6 @@ def test_a_batch_without_any_such_token_passes_and_gives_no_nan(sublayer, table)
     out.sum().backward()
     assert sublayer.query.weight.grad is not None
     assert torch.equal(sublayer.query.weight.grad, torch.zeros(DIM, DIM))
-
-
-def test_gradients_reach_the_token_and_the_parameters_not_the_table(sublayer, table):
-    x = torch.randn(5, 2, DIM, requires_grad=True)
-    (sublayer(x, table.select(TOKENS)) * torch.randn(5, 2, DIM)).sum().backward()
-    assert x.grad is not None and x.grad.abs().min() > 0
-    unused = {"key.bias"}  # shifts all scores of a token alike
-    for name, parameter in sublayer.named_parameters():
-        assert name in unused or parameter.grad.abs().sum() > 0, name
-    assert not table.vectors.requires_grad
 
 
 def test_cost_grows_with_the_length_not_with_its_square(sublayer, table):
