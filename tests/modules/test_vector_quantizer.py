@@ -31,14 +31,6 @@ def test_cosines_by_hand():
     torch.testing.assert_close(logits, torch.tensor([[1.0, 0.0, -1.0, 0.6]]))
 
 
-def test_the_nearest_code_replaces_the_embedding():
-    found = quantize(
-        quantizer(), torch.tensor([[[1.0, 0.0], [1.0, 3.0]], [[9.0, 9.0], [2.0, 0.1]]])
-    )
-    assert found.codes.tolist() == [[0, 2], [2, 1]]
-    assert torch.equal(found.vectors, CODES[found.codes])
-
-
 def test_ties_go_to_the_lowest_code():
     codes = torch.tensor([[9.0, 9.0], [1.0, 0.0], [1.0, 0.0], [-1.0, 0.0]])
     x = torch.zeros(1, 3, 2)
