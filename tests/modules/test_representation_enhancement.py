@@ -64,23 +64,16 @@ def test_it_starts_as_fairseqs_attention():
         assert part.std().item() == pytest.approx((2 * 64) ** -0.5, rel=0.05)
 
 
-def test_dropout_is_for_training_alone():
-    made = RepresentationEnhancement(8, 2, 4, dropout=0.5)
-    comp, cont = states()
-    assert not torch.equal(made(comp, cont), made(comp, cont))
-    made.eval()
-    assert torch.equal(made(comp, cont), made(comp, cont))
-
-
-def test_dropout_is_retained_in_generation_if_it_is_named():
+def test_dropout_is_for_training_alone_or_retained_in_generation_if_it_is_named():
     states = torch.randn(2, 3, 8)
     for options, differs in (
         ({"retain_dropout": True}, True),
         ({"retain_dropout": True, "retain_dropout_modules": ["TransformerEncoder"]}, False),
         ({"retain_dropout": False}, False),
     ):
-        module = RepresentationEnhancement(8, 2, 4, dropout=0.5).eval()
-        once = module(states, states)
+        module = RepresentationEnhancement(8, 2, 4, dropout=0.5)
+        assert not module(states, states).equal(module(states, states))
+        once = module.eval()(states, states)
         module.dropout_module.make_generation_fast_("enhancement", **options)
         assert module(states, states).equal(once) != differs
 
