@@ -106,9 +106,3 @@ def test_classes_are_numbered_by_frequency_and_deterministic():
     mass = np.bincount(classes, weights=np.asarray(counts.sum(0)).ravel(), minlength=3)
     assert list(mass) == sorted(mass, reverse=True)
     assert np.array_equal(classes, brown_classes(counts, 3))
-
-
-def test_more_classes_than_types():
-    counts = bigram_counts([np.array([1, 2, EOS])], 5, EOS)
-    with pytest.raises(ValueError, match="4 classes can't be made of the 3 types"):
-        brown_classes(counts, 4)

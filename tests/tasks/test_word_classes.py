@@ -85,5 +85,6 @@ def test_classes_that_are_more_than_the_codes_are_merged(caplog):
 
 def test_more_codes_than_types_are_refused():
     dataset, dictionaries = corpus()
-    with pytest.raises(ValueError, match="--code-classes brown, source side: 99 classes can't be"):
+    reason = "--code-classes brown, source side: 99 classes can't be made of the 8 types that occur"
+    with pytest.raises(ValueError, match=reason):
         FINDERS["brown"](dataset, dictionaries, (99, 3))
