@@ -93,15 +93,6 @@ def test_another_seed_is_another_sample():
     assert contents(chosen(pairs, seed=2), pairs) != contents(chosen(pairs), pairs)
 
 
-def test_rare_types_are_left_out():
-    pairs = corpus()
-    counts = chosen(pairs).counts
-    limit = int(np.sort(counts[counts > 0])[2])
-    sample = chosen(pairs, min_count=limit)
-    assert set(sample.types) == set(np.flatnonzero(counts >= limit))
-    assert len(chosen(pairs, min_count=10**6)) == 0
-
-
 def test_memory_lowers_the_size_of_every_type():
     pairs = corpus()
     sample = chosen(pairs, size=50, most=100)
