@@ -185,21 +185,6 @@ def test_a_dummy_batch_counts_for_nothing():
         assert not name.startswith(("sum_", "num_")) or value == 0
 
 
-def test_given_classes_leave_out_the_mmi_terms():
-    model = build(attention="sal", code_classes="brown")
-    model.assign_classes(torch.arange(20) % 5, torch.arange(16) % 4)
-    _, _, logged = criterion()(model, batch())
-    assert "sum_commitment_source" in logged
-    assert not any(name.startswith("sum_mmi") for name in logged)
-
-
-def test_what_a_batch_has_none_of_is_logged_as_none():
-    value = WeightedTerm("x", 1.0, torch.tensor(0.0), torch.tensor(0))
-    loss, share, logged = reduced([value], torch.tensor(3), dummy=False, distributed=False)
-    assert loss == share == 0
-    assert logged == {"sum_x": 0, "num_x": 0}
-
-
 def test_means_functions_of_means_and_what_is_only_logged():
     a, b = torch.tensor([3.0, 4.0], requires_grad=True), torch.tensor(6.0, requires_grad=True)
     values = [
