@@ -22,7 +22,7 @@ def side(**changed) -> SideOutputs:
         "codes": torch.tensor([[0, 1], [0, 1]]),
         "posterior": torch.tensor([[[-2.0, -2.0], [-5.0, -1.0]], [[-9.0, -13.0], [7.0, 7.0]]]),
         "codebook": CODEBOOK,
-        "next_codes": torch.tensor([[1, 0], [0, 1]]),
+        "next_codes": torch.tensor([[1, 0], [0, 0]]),
         "next_keep": KEEP,
         "layers": [embeddings[None]],
         "vectors": CODEBOOK[torch.tensor([[0, 1], [0, 1]])],
@@ -81,18 +81,12 @@ def test_code_prediction_by_hand(code_stream):
     other = torch.full_like(read, 5.0)
     codebook = CODEBOOK.clone().requires_grad_()
     final = torch.stack([read, other] if code_stream else [other, read])
-    total, number = terms.code_prediction(side(layers=[final], codebook=codebook), code_stream)
-    assert number == 3
+    made = side(layers=[final], codebook=codebook, keep=torch.ones_like(KEEP))
+    total, number = terms.code_prediction(made, code_stream)
+    assert number == 3  # positions with a next token
     assert total.item() == pytest.approx(log(2) + 4 + 2 * log(1 + exp(-4)))
     total.backward()
     assert codebook.grad.abs().sum() > 0
-
-
-def test_code_prediction_counts_only_positions_with_a_next_token():
-    final = torch.tensor([[[1.0, 0.0], [2.0, 0.0]], [[0.0, 0.0], [99.0, 99.0]]])[None]
-    next_keep = torch.tensor([[True, False], [False, False]])
-    total, number = terms.code_prediction(side(layers=[final], next_keep=next_keep), False)
-    assert (total.item(), number.item()) == (pytest.approx(log(2)), 1)
 
 
 def test_code_attraction_by_hand():
