@@ -90,10 +90,7 @@ def _owners(flag: str) -> str:
 
 
 def check(args: Namespace) -> None:
-    """Refuse flags that make no sense, alone or together.
-
-    Args:
-        args: the arguments of a command of fairseq.
+    """Refuse flags of a command of fairseq that make no sense, alone or together.
 
     Raises:
         ValueError: naming the flags.
@@ -313,12 +310,8 @@ def _unused(args: Namespace) -> None:
 
 
 def unread_mix(model: Any, criterion: Any) -> str:
-    """Why nothing reads, or trains, the mixed states of CAT's last layer: the flag, or nothing.
-
-    Args:
-        model: its options.
-        criterion: those of its pre-training.
-    """
+    """Why nothing reads, or trains, the mixed states of CAT's last layer: the flag, or nothing. By
+    the options of the model and of its pre-training."""
     if getattr(model, "composition", "codebook") == "none":  # there are none
         return ""
     ablation = getattr(criterion, "ablation", None)

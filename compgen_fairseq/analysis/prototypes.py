@@ -158,13 +158,8 @@ def trained(loaded: Loaded, word: int) -> np.ndarray:
 
 
 def tag_of(sentence: Sequence[str], place: int, contexts: Sequence[Context]) -> str:
-    """The tag of one use of a word.
-
-    Args:
-        sentence: its words.
-        place: which of them it is.
-        contexts: the first with a match that has the word in it gives the tag.
-    """
+    """The tag of a sentence's word at a place: that of the first context with a match that has the
+    word in it."""
     begin = sum(len(word) + 1 for word in sentence[:place])
     end = begin + len(sentence[place])
     text = " ".join(sentence)

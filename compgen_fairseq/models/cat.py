@@ -81,12 +81,7 @@ class CATConfig(FairseqDataclass):
 
 
 def warn_of_untrained(path: str, cfg: Any) -> None:
-    """Warn if a checkpoint's mixed states mean nothing.
-
-    Args:
-        path: of the checkpoint.
-        cfg: its configuration.
-    """
+    """Warn if the mixed states of a checkpoint with this configuration mean nothing."""
     if flag := flags.unread_mix(cfg.model, cfg.criterion):
         logger.warning(
             "nothing has trained the mixed states of %s, which had %s: take the representation "
@@ -281,12 +276,8 @@ class CATModel(BaseFairseqModel):
         return RobertaClassificationHead(dim, dim, classes, "tanh", self.cfg.pooler_dropout)
 
     def register_classification_head(self, name: str, num_classes: int = 2, **_: Any) -> None:
-        """Add a head, dropout - dense - tanh - dropout - linear, that reads [CLS].
-
-        Args:
-            name: what ``classification_head_name`` calls it.
-            num_classes: the number of its outputs.
-        """
+        """Add a head, dropout - dense - tanh - dropout - linear, that reads [CLS]; its name is that
+        of :meth:`forward`'s ``classification_head_name``."""
         self.classification_heads[name] = self._head(num_classes)
 
     def train(self, mode: bool = True) -> "CATModel":

@@ -181,13 +181,7 @@ def collect_word(
 ) -> tuple[Sample, Tensor]:
     """The encoder's states of up to ``most`` occurrences of one source type.
 
-    Args:
-        model: as for :func:`extract`.
-        dataset: a parallel corpus.
-        word: the type.
-        most: how many.
-        max_tokens: tokens of a batch.
-        layer: as for :class:`Settings`.
+    The other arguments are those of :func:`extract` and :class:`Settings`.
 
     Returns:
         the occurrences, and their states, ``(n, dim)``.

@@ -70,8 +70,7 @@ def prototypes_of(
     Args:
         states: ``(n, dim)``, in half precision.
         k: the most prototypes.
-        seed: see :func:`kmeans`.
-        gpu: see :func:`kmeans`.
+        seed, gpu: see :func:`kmeans`.
 
     Returns:
         float32, ``(m, dim)`` with ``m <= k``; no two are the same.
