@@ -11,7 +11,6 @@ def test_the_rate_is_that_of_all_lines():
     assert (found.percent, found.lines, found.units) == (60.0, 5, 3)
     assert found.low is not None and found.high is not None
     assert 0 <= found.low <= 60 <= found.high <= 100
-    assert rate([True, False, False, True, True], [0, 0, 0, 1, 2], 200, 1) == found
 
 
 def test_one_unit_has_no_interval_and_no_line_no_rate():
