@@ -138,7 +138,7 @@ def test_words_that_are_to_be_predicted_may_be_left_unguided(model, word_ids):
     assert terms != pytest.approx(run(model, sample)[1])
 
 
-@pytest.mark.parametrize("name", ["task_loss", "reconstruction", "nuance", "guided_decomposition"])
+@pytest.mark.parametrize("name", ["task_loss", "reconstruction", "nuance"])
 def test_a_weight_weighs_its_term(model, name):
     losses = [run(model, **{name: weight})[0].item() for weight in (1.0, 2.0, 4.0)]
     assert losses[2] - losses[1] == pytest.approx(2 * (losses[1] - losses[0]), rel=1e-3)
