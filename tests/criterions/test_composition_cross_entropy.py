@@ -3,7 +3,7 @@
 import pytest
 import torch
 from fairseq.criterions.label_smoothed_cross_entropy import LabelSmoothedCrossEntropyCriterion
-from random_batches import LENGTHS, TASK, batch, build_model, untrained
+from random_batches import LENGTHS, TASK, batch, both_sides, build_model, untrained
 
 from compgen_fairseq.criterions import composition_terms as terms
 from compgen_fairseq.criterions.composition_cross_entropy import (
@@ -13,9 +13,8 @@ from compgen_fairseq.criterions.composition_cross_entropy import (
 
 
 def build(arch: str = "cat_transformer", **own):
-    sizes = {"encoder_layers": 2, "decoder_layers": 1, "encoder_embed_dim": 16, "codes": 9}
-    heads = {"encoder_attention_heads": 2, "decoder_attention_heads": 2}
-    return build_model(arch, **sizes, **heads, dropout=0.0, **own)
+    sizes = both_sides(layers=2, attention_heads=2) | {"encoder_embed_dim": 16, "codes": 9}
+    return build_model(arch, **sizes, dropout=0.0, **own)
 
 
 def criterion(**options) -> CompositionCrossEntropyCriterion:

@@ -19,7 +19,7 @@ import numpy as np
 import pytest
 import torch
 import torch.nn.functional as F
-from random_batches import dictionary
+from random_batches import both_sides, dictionary
 
 from compgen_fairseq.criterions import structural_terms
 from compgen_fairseq.criterions.structural_cross_entropy import (
@@ -135,13 +135,10 @@ class Step:
         words = (len(weights[f"{s}.embed_tokens.weight"]) - 4 for s in ("encoder", "decoder"))
         cfg = SQTransformerConfig(
             attention="sal" if self.sal else "srl",
-            encoder_layers=2,
-            decoder_layers=2,
+            **both_sides(layers=2, attention_heads=2),
             encoder_embed_dim=16,
             encoder_ffn_embed_dim=32,
             decoder_ffn_embed_dim=24,
-            encoder_attention_heads=2,
-            decoder_attention_heads=2,
             encoder_predictor_layers=1,
             decoder_predictor_layers=2,
             dropout=0.0,
