@@ -111,9 +111,10 @@ def test_options_reach_the_modules():
     model = build(dropout=0.1, attention_dropout=0.2, activation_dropout=0.3)
     for stack in (model.encoder.stack, model.decoder.stack):
         for layer in stack.layers:
-            found = layer.dropout, layer.self_attn.dropout, layer.ffn.activation_dropout
-            assert found == (0.1, 0.2, 0.3)
+            assert layer.dropout == layer.self_attn.relative.dropout == layer.ffn.dropout == 0.1
+            assert layer.self_attn.dropout == 0.2 and layer.ffn.activation_dropout == 0.3
         assert {layer.dropout for layer in stack.predictor.layers} == {0.1}
+    assert {layer.cross_attn.dropout for layer in model.decoder.stack.layers} == {0.2}
 
 
 def test_a_model_of_fairseqs_choices_is_pickled_whole():

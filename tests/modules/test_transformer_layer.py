@@ -98,13 +98,6 @@ def test_the_word_stream_alone_is_the_same(cross, shared_weights):
     torch.testing.assert_close(again, weights)
 
 
-def test_every_dropout_reaches_its_part():
-    made = layer(dropout=0.1, attention_dropout=0.2, activation_dropout=0.3, cross="own")
-    assert made.dropout == made.self_attn.relative.dropout == made.ffn.dropout == 0.1
-    assert made.self_attn.dropout == made.cross_attn.dropout == 0.2
-    assert made.ffn.activation_dropout == 0.3
-
-
 def test_dropout_on_what_sublayers_add_and_only_in_training():
     made = layer(dropout=0.5, attention_dropout=0.1, activation_dropout=0.1, cross="own")
     x, memory, seen = torch.randn(1, 9, 5, DIM), torch.randn(1, 9, 4, DIM), []
