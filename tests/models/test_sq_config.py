@@ -130,10 +130,9 @@ def test_a_checkpoint_from_before_the_gates_is_refused():
         model.load_state_dict(state)
 
 
-@pytest.mark.parametrize("flags", [[], ["--share-decoder-input-output-embed"]])
-def test_the_flag_that_ties_embeddings_does_not_untie_them(flags):
-    parser = options.get_training_parser()
-    args = options.parse_args_and_arch(parser, ["data", "--arch", "sq_transformer_scan", *flags])
+def test_the_flag_that_ties_embeddings_does_not_untie_them():
+    words = "data --arch sq_transformer_scan --share-decoder-input-output-embed".split()
+    args = options.parse_args_and_arch(options.get_training_parser(), words)
     model = SQTransformerModel.build_model(args, TASK)
     assert model.decoder.output.weight is model.decoder.stack.embedding.weight
 
