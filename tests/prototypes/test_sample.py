@@ -61,11 +61,6 @@ def test_chooses_up_to_size_occurrences_of_every_eligible_type(side):
     assert len(occurrences) == len(sample), "an occurrence was chosen twice"
 
 
-def test_targets_are_read_as_the_decoder_reads_them():
-    pair = {"target": torch.tensor([7, 8, 2])}
-    assert tokens_of(pair, "target").tolist() == [2, 7, 8]
-
-
 @pytest.mark.parametrize("slack", [10, 2**22])
 def test_does_not_depend_on_the_order_of_the_corpus(slack, monkeypatch):
     """Not with a surplus that is thrown out many times on the way either."""
