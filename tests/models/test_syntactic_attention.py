@@ -185,13 +185,6 @@ def test_a_sentence_does_not_see_its_neighbours(variant, left_pad_source, left_p
         assert attention[:, ~words].eq(0).all()
 
 
-def test_the_previous_target_is_not_read():
-    model, inputs = build(), batch(LENGTHS)["net_input"]
-    other = inputs["prev_output_tokens"].where(inputs["prev_output_tokens"].eq(PAD), 7)
-    same = model(inputs["src_tokens"], None, other)[0]
-    assert torch.equal(model(**inputs)[0], same)
-
-
 @every_variant
 def test_incremental_decoding_equals_full_decoding(variant):
     """With beams that trade places, sentences that trade places, and some that leave."""
