@@ -82,7 +82,6 @@ def test_a_batch_without_any_such_token_passes_and_gives_no_nan(sublayer, table)
     out = sublayer(x, table.select(torch.tensor([[5, 2]])))
     assert torch.equal(out, x)
     out.sum().backward()
-    assert sublayer.query.weight.grad is not None
     assert torch.equal(sublayer.query.weight.grad, torch.zeros(DIM, DIM))
 
 

@@ -90,7 +90,6 @@ def test_leaves_the_model_and_the_random_numbers_alone():
     assert network.training and all(part.training for part in network.modules())
     assert torch.equal(torch.get_rng_state(), before[0])
     assert (np.random.get_state()[1] == before[1]).all()
-    assert all(p.grad is None for p in network.parameters())
 
 
 def test_leaves_faiss_no_memory_of_the_gpu(monkeypatch):
