@@ -105,9 +105,11 @@ class SQTransformerConfig(FairseqDataclass):
         plain = self.attention == "plain"
         if self.quantizer is None:
             self.quantizer = "none" if plain else "sovq"
-        if self.code_classes != "learned" and self.mmi == "tokens":
-            raise ValueError(f"--mmi tokens: --code-classes {self.code_classes} has no MMI terms")
         if self.code_classes != "learned":
+            if self.mmi not in (None, "none"):
+                raise ValueError(
+                    f"--mmi {self.mmi}: --code-classes {self.code_classes} has no MMI terms"
+                )
             self.mmi = "none"
         elif self.mmi is None:
             self.mmi = "brown" if self.quantizer == "sovq" else "none"

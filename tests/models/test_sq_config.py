@@ -21,7 +21,7 @@ from compgen_fairseq.models.sq_transformer import SQTransformerModel
         ({"quantizer": "sovq", "mmi": "none"}, "--quantizer sovq needs an MMI term"),
         ({"quantizer": "vq", "mmi": "brown"}, "--mmi brown needs --quantizer sovq, not vq"),
         ({"attention": "plain", "mmi": "tokens"}, "--mmi tokens needs --quantizer sovq, not none"),
-        ({"code_classes": "brown", "mmi": "tokens"}, "--code-classes brown has no MMI terms"),
+        ({"code_classes": "brown", "mmi": "brown"}, "--code-classes brown has no MMI terms"),
         ({"attention": "plain", "code_classes": "brown"}, "--code-classes brown needs codes"),
         ({"attention": "sal", "class_meanings": "own"}, "--class-meanings own goes with"),
         ({**VARIANTS["meanings"], "attention": "srl"}, "--class-meanings own goes with"),

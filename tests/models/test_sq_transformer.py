@@ -110,7 +110,8 @@ def test_incremental_decoding_equals_full_decoding(variant):
 
 @every_variant
 def test_the_output_layer_makes_logits_of_features(variant):
-    model, inputs = build(variant), batch(LENGTHS)["net_input"]
+    model = build(variant, encoder_embed_dim=20)  # features are not as wide as the vocabulary
+    inputs = batch(LENGTHS)["net_input"]
     features, _ = model.extract_features(**inputs)
     assert torch.equal(model.output_layer(features), model(**inputs)[0])
 
