@@ -85,5 +85,6 @@ def _groups(curves: Sequence[Curve]) -> list[tuple[str, list[tuple[str, str]]]]:
     for stage, members in groupby(curves, lambda curve: curve.stage):
         heading = "Training" if stage == TRAINING else f"Validation on {stage}"
         drawn = [(curve.metric, charts.line_chart(curve)) for curve in members]
-        groups.append((heading, [one for one in drawn if one[1]]))
+        if shown := [one for one in drawn if one[1]]:  # nothing finite is no chart
+            groups.append((heading, shown))
     return groups

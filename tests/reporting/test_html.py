@@ -121,6 +121,12 @@ def test_the_page_needs_nothing_else(tmp_path):
     assert '<meta name="viewport" content="width=device-width' in text
 
 
+def test_a_stage_without_a_finite_value_has_no_heading():
+    curve = Curve("valid", "loss", ((((1, float("nan")),),),))
+    page = html(report_of([run("a", 1, 50)]), Comparisons(""), [curve], [], ["x"])
+    assert "Validation on valid" not in page
+
+
 @pytest.mark.parametrize(
     ("prepared", "data", "expected"),
     [
