@@ -68,16 +68,6 @@ def deadly(tmp_path):
 
 
 @pytest.fixture(scope="module")
-def prototypes(tiny_data, plugin, tmp_path_factory) -> Path:
-    """A checkpoint with prototypes."""
-    save = ["--save-dir", tmp_path_factory.mktemp("prototypes"), "--no-epoch-checkpoints"]
-    flags = [*TRANSLATORS["one-pass"], "--task", "compgen_translation", "--batch-size", 30]
-    flags += ["--optimizer", "adam", "--max-epoch", 2, "--disable-validation"]
-    assert status("train", tiny_data, *plugin, *flags, *save) == 0
-    return save[1] / "checkpoint_last.pt"
-
-
-@pytest.fixture(scope="module")
 def text(tmp_path_factory) -> Path:
     """A prepared text for CAT."""
     folder = tmp_path_factory.mktemp("text")
@@ -102,7 +92,7 @@ def flags(tiny_data, plugin, request):
             return [request.getfixturevalue("text"), *plugin, *training, *task]
         own = TRANSLATORS[name]
         if name == "two-pass":
-            own = [*own, "--prototype-table", request.getfixturevalue("prototypes")]
+            own = [*own, "--prototype-table", request.getfixturevalue("with_prototypes")]
         task = ["--task", "compgen_translation", "--train-batches", "mixed"]
         return [tiny_data, *plugin, *task, *training, *own]
 
