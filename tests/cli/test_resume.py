@@ -79,11 +79,12 @@ def text(tmp_path_factory) -> Path:
 def flags(tiny_data, plugin, request):
     """The flags that train an architecture by its name here, with some pairs a worker."""
 
-    def flags(name: str, pairs: int = 30) -> list[object]:
+    def flags(name: str, pairs: int = 30, validate: bool = False) -> list[object]:
         training = [
             *("--optimizer", "adam", "--lr", 0.01, "--required-batch-size-multiple", 1),
             *("--max-update", 24, "--seed", 3, "--num-workers", 0, "--batch-size", pairs),
-            *("--save-interval-updates", 14, "--disable-validation", "--no-epoch-checkpoints"),
+            *("--save-interval-updates", 14, "--no-epoch-checkpoints"),
+            *([] if validate else ["--disable-validation"]),
         ]
         if name == "cat":
             task = ["--task", "cat_pretraining", "--criterion", "cat_pretraining"]
@@ -160,10 +161,8 @@ def test_a_run_that_is_killed_while_it_copies_a_checkpoint_resumes(flags, deadly
 
 def test_a_run_that_resumes_goes_on_counting_for_patience(flags, tmp_path):
     """The loss never falls, so the fourth epoch is the third without a better one."""
-    run = [*flags("plain"), "--lr", 1e-30, "--patience", 3, "--save-interval-updates", 0]
-    run += ["--save-dir", tmp_path]
-    run = [flag for flag in run if flag != "--disable-validation"]
-    run[run.index("--max-update") + 1] = 90
+    run = [*flags("plain", validate=True), "--lr", 1e-30, "--patience", 3, "--max-update", 90]
+    run += ["--save-interval-updates", 0, "--save-dir", tmp_path]
     assert status("train", *run, "--max-epoch", 3) == 0
     assert updates(tmp_path / "checkpoint_last.pt") == 30
     last = tmp_path / "checkpoint_last.pt"
@@ -178,7 +177,7 @@ def test_a_run_that_resumes_goes_on_counting_for_patience(flags, tmp_path):
 
 
 def test_another_metric_chooses_the_best_checkpoint_anew(flags, tmp_path):
-    run = [flag for flag in flags("plain") if flag != "--disable-validation"]
+    run = flags("plain", validate=True)
     run += ["--save-interval-updates", 0, "--patience", 9, "--save-dir", tmp_path]
     best = tmp_path / "checkpoint_best.pt"
     assert status("train", *run, "--max-epoch", 1) == 0
@@ -191,7 +190,7 @@ def test_another_metric_chooses_the_best_checkpoint_anew(flags, tmp_path):
 
 def test_stage_1_counts_neither_for_patience_nor_for_the_best_checkpoint(flags, tmp_path):
     """Nothing is learned: the second epoch of either stage is no better than the first."""
-    run = [flag for flag in flags("one-pass") if flag != "--disable-validation"]
+    run = flags("one-pass", validate=True)
     run += ["--lr", 1e-30, "--weight-decay", 0, "--patience", 1, "--prototype-stage1-epochs", 3]
     run += ["--save-interval-updates", 0, "--max-update", 90, "--save-dir", tmp_path]
     assert status("train", *run) == 0
@@ -200,7 +199,7 @@ def test_stage_1_counts_neither_for_patience_nor_for_the_best_checkpoint(flags, 
 
 
 def test_a_run_whose_time_is_over_trains_no_further(flags, tmp_path):
-    run = [flag for flag in flags("plain") if flag != "--disable-validation"]
+    run = flags("plain", validate=True)
     run += ["--stop-time-hours", 1e-6, "--save-interval-updates", 0, "--save-dir", tmp_path]
     assert status("train", *run) == 0
     last = tmp_path / "checkpoint_last.pt"
@@ -225,7 +224,7 @@ def test_without_the_optimizers_state_no_run_goes_on(flags, tmp_path, capfd):
 
 
 def test_validation_on_the_training_set_counts_for_no_epoch(flags, tmp_path):
-    run = [flag for flag in flags("plain") if flag != "--disable-validation"]
+    run = flags("plain", validate=True)
     run += ["--valid-subset", "valid,train", "--train-batches", "sorted"]
     run += ["--max-epoch", 2, "--max-update", 100]
     assert status("train", *run, "--save-dir", tmp_path) == 0
