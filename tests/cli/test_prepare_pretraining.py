@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 from prepare_scripts import publish, runner
 
-from compgen.data.pretraining import documents, sample_documents, split
+from compgen.data.pretraining import documents, split
 
 run = runner("pretraining")
 
@@ -67,14 +67,6 @@ def test_own_text_and_openhownet(clone: Path, tmp_path: Path) -> None:
     record = json.loads((tmp_path / "dest" / "PREPARED.json").read_text())
     assert record["sentences"] == {"train": 38, "valid": 2}
     assert set(record["inputs"]) == set(record["settings"]) - {"bpe_merges"} == {"text", "senses"}
-
-
-def test_the_sample_is_cut_every_ten_words(tmp_path: Path) -> None:
-    words = [f"w{i}" for i in range(24)]
-    path = tmp_path / "corpus.en"
-    path.write_text(" ".join(words) + "\nalone")
-    lines = [" ".join(words[:10]), " ".join(words[10:20]), " ".join(words[20:])]
-    assert list(sample_documents(path)) == [lines, ["alone"]]
 
 
 def test_documents_and_their_division(tmp_path: Path) -> None:
