@@ -7,6 +7,7 @@ import signal
 import subprocess
 import sys
 import zipfile
+from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
@@ -59,37 +60,33 @@ def _data(root: Path) -> None:
     call("fairseq-preprocess", ["-s", "src", "-t", "tgt", *prefixes, "--destdir", str(data)])
     (root / "broken" / "empty").mkdir(parents=True)
 
-    def change(
-        name: str, *files: str, content: bytes | None = None, keep: int = 0, more: bytes = b""
-    ) -> None:
+    def change(name: str, *files: str, edit: Callable[[bytes], bytes] | None = None) -> None:
         folder = root / "broken" / name
         shutil.copytree(data, folder)
         for file in files:
             path = folder / file
             whole = path.read_bytes()
             path.unlink()
-            if content is not None or keep or more:
-                path.write_bytes((whole[:keep] if keep else content or whole) + more)
+            if edit:
+                path.write_bytes(edit(whole))
 
     def everywhere(side: str, kind: str) -> list[str]:
         return [f"{part}.src-tgt.{side}.{kind}" for part in ("train", "valid", "test")]
 
-    dictionary = (data / "dict.src.txt").read_bytes()
     change("no-dictionary", "dict.src.txt")
-    change("binary-dictionary", "dict.src.txt", content=bytes(range(128, 256)))
-    change("twice-dictionary", "dict.src.txt", more=dictionary)
-    change("uncounted-dictionary", "dict.tgt.txt", content=b"WIF\nDAX\n")
-    change("small-dictionary", "dict.src.txt", content=dictionary.splitlines(True)[0])
-    change("empty-dictionary", "dict.tgt.txt")
-    (root / "broken" / "empty-dictionary" / "dict.tgt.txt").touch()
-    change("empty-index", *everywhere("src", "idx"), keep=12)
-    change("half-index", *everywhere("tgt", "idx"), keep=50)
-    change("foreign-index", *everywhere("src", "idx"), content=b"hello" * 20)
-    change("long-index", *everywhere("src", "idx"), more=b"more")
+    change("binary-dictionary", "dict.src.txt", edit=lambda _: bytes(range(128, 256)))
+    change("twice-dictionary", "dict.src.txt", edit=lambda whole: 2 * whole)
+    change("uncounted-dictionary", "dict.tgt.txt", edit=lambda _: b"WIF\nDAX\n")
+    change("small-dictionary", "dict.src.txt", edit=lambda whole: whole.splitlines(True)[0])
+    change("empty-dictionary", "dict.tgt.txt", edit=lambda _: b"")
+    change("empty-index", *everywhere("src", "idx"), edit=lambda whole: whole[:12])
+    change("half-index", *everywhere("tgt", "idx"), edit=lambda whole: whole[:50])
+    change("foreign-index", *everywhere("src", "idx"), edit=lambda _: b"hello" * 20)
+    change("long-index", *everywhere("src", "idx"), edit=lambda whole: whole + b"more")
     change("no-binary", *everywhere("src", "bin"))
-    change("half-binary", *everywhere("src", "bin"), keep=10)
-    change("long-binary", *everywhere("tgt", "bin"), more=b"more")
-    change("empty-binary", *everywhere("tgt", "bin"), keep=1)
+    change("half-binary", *everywhere("src", "bin"), edit=lambda whole: whole[:10])
+    change("long-binary", *everywhere("tgt", "bin"), edit=lambda whole: whole + b"more")
+    change("empty-binary", *everywhere("tgt", "bin"), edit=lambda whole: whole[:1])
 
 
 class Foreign:
