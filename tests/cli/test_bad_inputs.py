@@ -15,6 +15,7 @@ import pytest
 import torch
 from bad_inputs import TRAIN, Case, cases
 from in_process import PLUGIN, call
+from logs import write_log
 from sentence_files import bird, sst2, sts_b
 
 from compgen.text import write_lines
@@ -135,21 +136,14 @@ def _preparations(root: Path) -> None:
     (root / "prepared" / ".linked.preparing").symlink_to(root / "folder")
 
 
-SENTENCE = "S-{0}\tjump\nT-{0}\tJUMP\nH-{0}\t-0.1\tJUMP\nD-{0}\t-0.1\tJUMP\nP-{0}\t-0.1\n"
-END = "Translated {} sentences (9 tokens) in 0.1s\nGenerate test with beam=5: BLEU4 = 0\n"
-
-
 def _logs(folder: Path) -> None:
     (folder / "folder").mkdir(parents=True)
-    three = [SENTENCE.format(i) for i in range(3)]
-    texts = {
-        "whole": "".join(three) + END.format(3),
-        "claims": "".join(three) + END.format(10**12),
-        "far-id": "".join(three) + SENTENCE.format(10**12) + END.format(4),
-    }
-    for name, text in texts.items():
-        (folder / name).write_text(text)
     (folder / "binary").write_bytes(b"S-0\t\xff\xfe\n")
+    three = 3 * ["jump"]
+    write_log(folder / "no-references", three, None, three)
+    whole = write_log(folder / "whole", three, three, three).read_text()
+    (folder / "claims").write_text(whole.replace("Translated 3", f"Translated {10**12}"))
+    (folder / "far-id").write_text(whole.replace("-2\t", f"-{10**12}\t"))
 
 
 def _runs(folder: Path) -> None:

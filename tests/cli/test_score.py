@@ -34,14 +34,6 @@ def test_json(tiny_log, correct):
     assert printed == {"metric": "exact_match", "score": percent, "correct": correct, "total": 37}
 
 
-def test_a_log_without_references(tiny_log, tmp_path):
-    lines = tiny_log.read_text().splitlines(keepends=True)
-    log = tmp_path / "interactive.log"
-    log.write_text("".join(line for line in lines if not line.startswith("T-")))
-    said = f"compgen-score: {log}: it has no references (T- lines)"
-    assert refusal("compgen-score", log) == said
-
-
 @pytest.mark.parametrize("metric", ["bleu", "chrf"])
 def test_an_unknown_word_is_never_right(metric, tmp_path):
     found = []

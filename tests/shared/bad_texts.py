@@ -7,6 +7,7 @@ LOGS = {
     "binary": "UTF-8",
     "claims": "of 1000000000000 sentences",
     "far-id": "of 1000000000001 sentences",
+    "no-references": "it has no references (T- lines)",
 }
 #: runs that can't be reported, and what is said of them
 RUNS = {
