@@ -71,7 +71,8 @@ encoder-commitment=nan prototype-stage1-epochs=-1 prototype-max-tokens=0 prototy
 prototype-sample-size=-1 prototype-min-count=0 reconstruction=-1 reconstruction-beta=1
 sparsity=-0.01 semantic-dim=0 dropout=-1 sememe-codes=-1 pooler-dropout=1 max-positions=0
 tokens-per-sample=0 nuance=-1 guided-decomposition=-1 momentum=1 lenpen=100 predictor-share=0
-temperature=0
+temperature=0 prototypes-per-token=0 codes=1 encoder-hidden-size=0 nbest=0 max-len-b=-1
+max-tokens=-1 num-shards=0 shard-id=-1
 """
 
 

@@ -38,22 +38,15 @@ GENERATE = "fairseq-generate @data --user-dir @plugin --cpu"
 
 #: flags of fairseq-train, with numbers that make no sense
 NUMBERS = {
-    "encoder-embed-dim": "15",
     "encoder-attention-heads": "3",
     "dropout": "nan",
     "max-tokens": "0 abc",
     "update-freq": "[1,0]",
-    "lr": "-1 [0.1,-0.1] x",
+    "lr": "[0.1,-0.1] x",
     "adam-betas": "x (0.9) (0.9,1.5)",
     "patience": "x",
 }
 PROTOTYPES = "--arch proto_transformer --criterion label_smoothed_cross_entropy"
-OTHER_MODELS = {
-    PROTOTYPES: {"prototypes-per-token": "0"},
-    "--arch cat_transformer --criterion composition_cross_entropy": {"codes": "1"},
-    "--arch syntactic_attention --criterion cross_entropy": {"encoder-hidden-size": "0"},
-    "--arch cat --criterion cat_pretraining --task cat_pretraining": {"mask-prob": "nan"},
-}
 MIXED = {
     f"--arch {arch} --criterion {criterion}": (f"--criterion {criterion}", arch)
     for arch, criterion in (
@@ -86,7 +79,6 @@ COMBINATIONS = {
     "--restore-file @none.pt": ("--restore-file", "@none.pt"),
     "--restore-file @sq.pt --store-ema": ("--store-ema", "average"),
     "--restore-file @checkpoints/text.pt": ("@checkpoints/text.pt",),
-    "--restore-file @checkpoints/half.pt": ("@checkpoints/half.pt",),
     "--finetune-from-model @none.pt": ("@none.pt",),
     "--continue-once @none.pt": ("--continue-once", "@none.pt"),
     "--fp16": ("--fp16", "--bf16"),
@@ -100,8 +92,6 @@ COMBINATIONS = {
     '--eval-exact-match-args {"beam":0}': ("--eval-exact-match-args", "beam"),
     '--eval-exact-match-args {"beam":2.5}': ("--eval-exact-match-args", "whole number"),
     '--eval-exact-match-args {"beam":true}': ("--eval-exact-match-args", "whole number"),
-    '--eval-exact-match-args {"beam":"4"}': ("--eval-exact-match-args", "beam"),
-    '--eval-exact-match-args {"lenpen":NaN}': ("--eval-exact-match-args", "lenpen"),
     '--eval-exact-match-args {"score_reference":true}': ("score_reference", "not a generation"),
     '--eval-exact-match-args {"sampling":"false"}': ("sampling must be true or false",),
     "--eval-exact-match-args 4": ("--eval-exact-match-args", "JSON"),
@@ -149,7 +139,7 @@ BROKEN_CHECKPOINTS = {
     "flipped": "is damaged",
 }
 #: all commands load through one function: one is tried with every kind, the others with these
-FEW = ("none", "half", "code")
+FEW = ("none", "code")
 THOROUGH = ("compgen-analyze codes @X @data --out @out",)
 READERS = (
     *(*THOROUGH, f"{GENERATE} --path @X"),
@@ -164,30 +154,26 @@ READERS = (
     "--path @X",
 )
 COMMAND_NUMBERS = {
-    "compgen-score @logs/whole": {"expected": "0 x"},
-    "compgen-compare @logs/whole @logs/whole": {
-        "resamples": "0 1000000000000 x",
-        "seed": "0 x",
-        "expected": "0",
-    },
+    "compgen-score @logs/whole": {"expected": "0"},
+    "compgen-compare @logs/whole @logs/whole": {"resamples": "0 1000000000000", "seed": "0"},
     "compgen-predict @sq.pt @data": {"max-tokens": "0"},
-    "compgen-sememes @sq.pt @data word": {"top": "0", "layer": "0 x"},
+    "compgen-sememes @sq.pt @data word": {"top": "0", "layer": "0"},
     "compgen-prototypes extract @sq.pt @data -o @out": {
         "prototype-max-tokens": "0",
-        "prototypes-per-token": "0 x",
+        "prototypes-per-token": "0",
         "prototype-min-count": "0",
         "prototype-sample-size": "-1",
-        "prototype-memory": "0 nan",
+        "prototype-memory": "0",
     },
     "compgen-analyze embeddings @sq.pt @data --out @out": {
         "top": "0",
         "neighbours": "0",
         "clusters": "0",
-        "perplexity": "0 nan",
+        "perplexity": "0",
         "seed": "-1",
     },
     "compgen-analyze codes @sq.pt @data --out @out": {"top-words": "0", "seed": "-1"},
-    "compgen-analyze attention @sq.pt @data --out @out": {"id": "-1 x", "pairs": "0"},
+    "compgen-analyze attention @sq.pt @data --out @out": {"id": "-1", "pairs": "0"},
     "compgen-analyze prototypes @sq.pt @data wif --out @out": {
         "most": "0",
         "centres": "0",
@@ -195,25 +181,13 @@ COMMAND_NUMBERS = {
     },
     "compgen-analyze consistency @sq.pt @data --out @out": {"top": "0", "layer": "0"},
     "compgen-analyze errors @runs/whole.1 --out @out": {"resamples": "0 1000000000000"},
-    f"{GENERATE} --path @sq.pt": {
-        "beam": "0",
-        "nbest": "0 9",
-        "max-len-b": "-1",
-        "max-tokens": "-1",
-        "batch-size": "0",
-        "temperature": "0",
-        "lenpen": "nan",
-        "num-shards": "0",
-        "shard-id": "1 -1",
-    },
+    f"{GENERATE} --path @sq.pt": {"beam": "0", "nbest": "9", "shard-id": "1"},
 }
 
 
 def cases() -> Iterator[Case]:
     """The whole table."""
     yield from _of_flags(TRAIN, NUMBERS)
-    for model, flags in OTHER_MODELS.items():
-        yield from _of_flags(f"{ANY} {model}", flags)
     for flags, names in MIXED.items():
         yield case(f"{ANY} {flags}", *names)
     for flags, names in COMBINATIONS.items():
