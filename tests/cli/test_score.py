@@ -34,16 +34,6 @@ def test_json(tiny_log, correct):
     assert printed == {"metric": "exact_match", "score": percent, "correct": correct, "total": 37}
 
 
-@pytest.mark.parametrize("metric", ["bleu", "chrf"])
-def test_an_unknown_word_is_never_right(metric, tmp_path):
-    found = []
-    for word in ("<<unk>>", "<unk>"):
-        log = write_log(tmp_path / "log", ["a"], ["a <unk> b c d"], [f"a {word} b c d"])
-        printed = output("compgen-score", log, "--metric", metric, "--json")
-        found.append(json.loads(printed)["score"])
-    assert found[0] < 70 and found[1] == pytest.approx(100)
-
-
 def test_bleu_with_sacrebleus_signature(tiny_log):
     generation = generate_log.read(tiny_log)
     targets = [target.replace("<<unk>>", "unknown") for target in generation.targets]
@@ -56,7 +46,7 @@ def test_bleu_with_sacrebleus_signature(tiny_log):
     )
 
 
-@pytest.mark.parametrize("language", ["en", "EN", "sw"])
+@pytest.mark.parametrize("language", ["EN", "sw"])
 def test_moses_has_general_rules_for_languages_without_own(language, tmp_path):
     log = write_log(tmp_path / "log", ["a"], ["it 's a dog of mine !"], ["it's a dog of mine!"])
     options = ["--metric", "bleu", "--detokenize", "moses", "--lang", language, "--json"]
@@ -103,7 +93,7 @@ def test_cogs_by_case(tiny_log, correct, tmp_path):
     right = [h == t for h, t in zip(generation.hypotheses, generation.targets, strict=True)]
     names = ["pp_recursion", "prim_to_inf_arg", "in_distribution"]
     cases = [names[i % 3] for i in range(37)]
-    (tmp_path / "test.case").write_text("".join(f"{case}\n" for case in cases))
+    write_lines(tmp_path / "test.case", cases)
     options = [str(tiny_log), "--metric", "cogs", "--cases", str(tmp_path / "test.case")]
     found = json.loads(output("compgen-score", *options, "--json"))
     by_case = [[r for r, c in zip(right, cases, strict=True) if c == name] for name in names]
