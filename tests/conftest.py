@@ -8,13 +8,12 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
+from in_process import PLUGIN
 from instant import instant
 from small_models import MODELS, TRANSFORMER
 
 os.environ.setdefault("OMP_NUM_THREADS", "1")  # before torch is imported: tiny models, busy cores
 
-REPOSITORY = Path(__file__).resolve().parents[1]
-PLUGIN = REPOSITORY / "compgen_fairseq"
 WORDS = ["wif", "dax", "lug", "zup", "blick", "kiki"]
 
 

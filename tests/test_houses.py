@@ -7,8 +7,7 @@ PROGRAM = """
 import importlib, pkgutil, sys
 import compgen, compgen_cli
 for module in pkgutil.walk_packages(compgen.__path__, "compgen."):
-    if not module.name.endswith("__main__"):
-        importlib.import_module(module.name)
+    importlib.import_module(module.name)
 for command in pkgutil.iter_modules(compgen_cli.__path__):
     importlib.import_module(f"compgen_cli.{command.name}")
 loaded = {"torch", "fairseq", "compgen_fairseq"} & set(sys.modules)

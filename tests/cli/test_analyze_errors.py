@@ -108,8 +108,7 @@ def test_what_cannot_be_done_is_one_sentence(cognition, tiny_log, tmp_path):
     (empty / "cases").mkdir(parents=True)
     (empty / "cases/test.case").write_text("active_to_passive\n")
     (empty / "cases/test1.case").write_text("active_to_passive\n" * 36 + "other\n")
-    bare = tmp_path / "bare.log"
-    bare.write_text("S-0\tthe dog\nH-0\t-0.5\tx\nTranslated 1 sentences (3 tokens)\n")
+    bare = write_log(tmp_path / "bare.log", ["the dog"], None, ["x"])
     tiny = tiny_log
     for flags, reason in (
         ([tmp_path / "none.log", "--by", "input-length"], "none.log: No such file"),

@@ -172,7 +172,6 @@ def _runs(folder: Path) -> None:
         path.mkdir(parents=True)
         changed = {**session, "minutes": minutes, "settings": {**sections, **options}}
         whole = json.dumps({"updates": updates, "sessions": [changed]})
-        (path / "train.log").write_text("")
         (path / "RUN.json").write_text(whole if record is None else record)
         if data is not None:
             (path / "PREPARED.json").write_text(data)
