@@ -50,7 +50,6 @@ def test_reports_every_model_and_its_ratios_to_the_baseline(
     [
         (["--arch", "x=no_such_arch"], "no architecture is called 'no_such_arch'"),
         (["--arch", "sq_transformer: --no-such-flag"], "unrecognized arguments: --no-such-flag"),
-        (["--arch", "sq_transformer: --attention none"], "invalid choice: 'none'"),
         (["--arch", "sq_transformer", "--baseline", "lstm"], "--baseline 'lstm' is none of"),
         (["--arch", "transformer", "--arch", "transformer"], "two models have one label"),
         ([], "give --suite or --arch"),
