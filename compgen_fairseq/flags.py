@@ -254,7 +254,7 @@ def is_scored(metric: str, options: Any) -> bool:
 def _best_checkpoint(args: Namespace) -> None:
     metric = getattr(args, "best_checkpoint_metric", None)
     option = SCORED_BY.get(metric or "")
-    if option and not getattr(args, option, False):
+    if option and not is_scored(str(metric), args):
         flag = ranges.flag_of(option)
         raise ValueError(f"--best-checkpoint-metric {metric} is a score of {flag}: say it, too")
     every, saved = (getattr(args, f"{what}_interval_updates", 0) for what in ("validate", "save"))
