@@ -42,7 +42,7 @@ NUMBERS = {
     "dropout": "nan",
     "max-tokens": "0 abc",
     "update-freq": "[1,0]",
-    "lr": "[0.1,-0.1] x",
+    "lr": "-1 [0.1,-0.1] x",
     "adam-betas": "x (0.9) (0.9,1.5)",
     "patience": "x",
 }
@@ -79,6 +79,7 @@ COMBINATIONS = {
     "--restore-file @none.pt": ("--restore-file", "@none.pt"),
     "--restore-file @sq.pt --store-ema": ("--store-ema", "average"),
     "--restore-file @checkpoints/text.pt": ("@checkpoints/text.pt",),
+    "--restore-file @checkpoints/half.pt": ("@checkpoints/half.pt",),
     "--finetune-from-model @none.pt": ("@none.pt",),
     "--continue-once @none.pt": ("--continue-once", "@none.pt"),
     "--fp16": ("--fp16", "--bf16"),
@@ -92,6 +93,8 @@ COMBINATIONS = {
     '--eval-exact-match-args {"beam":0}': ("--eval-exact-match-args", "beam"),
     '--eval-exact-match-args {"beam":2.5}': ("--eval-exact-match-args", "whole number"),
     '--eval-exact-match-args {"beam":true}': ("--eval-exact-match-args", "whole number"),
+    '--eval-exact-match-args {"beam":"4"}': ("--eval-exact-match-args", "beam"),
+    '--eval-exact-match-args {"lenpen":NaN}': ("--eval-exact-match-args", "lenpen"),
     '--eval-exact-match-args {"score_reference":true}': ("score_reference", "not a generation"),
     '--eval-exact-match-args {"sampling":"false"}': ("sampling must be true or false",),
     "--eval-exact-match-args 4": ("--eval-exact-match-args", "JSON"),
@@ -139,7 +142,7 @@ BROKEN_CHECKPOINTS = {
     "flipped": "is damaged",
 }
 #: all commands load through one function: one is tried with every kind, the others with these
-FEW = ("none", "code")
+FEW = ("none", "half", "code")
 THOROUGH = ("compgen-analyze codes @X @data --out @out",)
 READERS = (
     *(*THOROUGH, f"{GENERATE} --path @X"),
@@ -155,7 +158,11 @@ READERS = (
 )
 COMMAND_NUMBERS = {
     "compgen-score @logs/whole": {"expected": "0"},
-    "compgen-compare @logs/whole @logs/whole": {"resamples": "0 1000000000000", "seed": "0"},
+    "compgen-compare @logs/whole @logs/whole": {
+        "resamples": "0 1000000000000",
+        "seed": "0",
+        "expected": "0",
+    },
     "compgen-predict @sq.pt @data": {"max-tokens": "0"},
     "compgen-sememes @sq.pt @data word": {"top": "0", "layer": "0"},
     "compgen-prototypes extract @sq.pt @data -o @out": {

@@ -44,6 +44,7 @@ PREPARATIONS = {
     "scan addjump": "DEST",
     "scan addjump @out/made --from @folder": "is generated",
     "scan addjump @out/made --augment -1": "--augment",
+    "scan addjump @out/made --augment x": "--augment",
     "scan addjump @out/made --atomic-copies -1": "--atomic-copies",
     "scan addjump @out/made --seed -1": "--seed",
     "scan addjump @out/made --valid none": "--valid",
