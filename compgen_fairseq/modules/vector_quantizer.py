@@ -45,11 +45,10 @@ def code_logits(x: Tensor, codebook: Tensor, similarity: str = "distance") -> Te
 class VectorQuantizer(nn.Module):
     """A trained codebook; nearest-neighbour look-up (paper, equation 1).
 
-    The codebook is a parameter plus an offset: gradients and weight decay move the parameter,
-    the exponential moving average moves the offset. An optimizer that keeps a master copy of the
-    parameters (``--fp16``) therefore can't undo the moving average. (Weight decay shrinks the
-    parameter alone, in the authors' code also what the average has moved: about 1% of a code's norm
-    at the paper's size.) Both stay in float32 when the model is cast to half precision.
+    The moving average moves the parameter itself, so that weight decay shrinks the whole code. In
+    half precision (``--fp16``, ``--bf16``) the optimizer keeps a master copy, which would undo
+    that: there the average moves an offset to the parameter, which weight decay does not shrink.
+    Parameter and offset stay in float32.
 
     Args:
         num_codes: number of codes K.
@@ -180,3 +179,6 @@ class VectorQuantizer(nn.Module):
         target = F.normalize(torch.where(counts > 0, sums, current), dim=-1)
         moved = (target - current) * (1 - self.ema_decay)
         self.ema_offset.add_(moved * counts.any())  # a dummy batch counts for nothing
+        if x.dtype == torch.float32:
+            self.weight.data.add_(self.ema_offset)
+            self.ema_offset.zero_()
