@@ -22,6 +22,7 @@ def extract(args: argparse.Namespace) -> None:
     from omegaconf import OmegaConf
 
     from compgen_fairseq.prototypes.checkpoint import has_prototypes, load
+    from compgen_fairseq.records import PATIENCE
     from compgen_fairseq.tasks.prototype_hook import fill_tables, settings_of
 
     output = Path(args.output)
@@ -59,6 +60,8 @@ def extract(args: argparse.Namespace) -> None:
             args.checkpoint,
             output,
         )
+    for name in ("best", PATIENCE):  # of a model without these prototypes
+        state["extra_state"].pop(name, None)
     state["model"] = {name: value.cpu() for name, value in model.state_dict().items()}
     state["cfg"] = OmegaConf.to_container(state["cfg"], resolve=True, enum_to_str=True)
     with naming(output), replacing(output) as partial, partial.open("wb") as file:

@@ -16,6 +16,7 @@ from fairseq_commands import (
     statuses,
     user_dir,
 )
+from omegaconf import OmegaConf
 from small_models import PROTO, TRANSFORMER
 
 from compgen_cli import prototypes
@@ -98,10 +99,16 @@ def test_stage_2_goes_on_from_the_plain_transformer(
     flags, transformer, whole, tiny_data, run, tmp_path
 ):
     """Three commands instead of one: train a Transformer, extract, train with prototypes."""
-    table, end = tmp_path / "table.pt", tmp_path / "end"
+    plain, table, end = (tmp_path / name for name in ("plain.pt", "table.pt", "end"))
+    state = load(transformer)
+    assert "patience" in state["extra_state"]
+    state["extra_state"]["best"] = 1.0
+    state["cfg"] = OmegaConf.to_container(state["cfg"], resolve=True, enum_to_str=True)
+    torch.save(state, plain)
     k = ["-k", "2", "--prototype-min-count", "5", "--cpu"]
-    command = ["extract", str(transformer), str(tiny_data), "-o", str(table)]
+    command = ["extract", str(plain), str(tiny_data), "-o", str(table)]
     assert prototypes.main([*command, *k]) == 0
+    assert not {"best", "patience"} & set(load(table)["extra_state"])
     assert status("train", *flags, *ARCH, "--restore-file", table, "--save-dir", end) == 0
     expected, found = load(whole / "checkpoint_last.pt"), load(end / "checkpoint_last.pt")
     assert_same(expected["model"], found["model"])

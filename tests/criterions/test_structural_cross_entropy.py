@@ -169,7 +169,10 @@ def test_training_moves_the_codebooks_by_ema_and_validation_does_not():
     before = [quantizer.codebook().clone() for quantizer in quantizers]
 
     def moved():
-        return [not torch.equal(old, new.codebook()) for old, new in zip(before, quantizers)]
+        return [
+            not torch.equal(old, new.codebook())
+            for old, new in zip(before, quantizers, strict=True)
+        ]
 
     model.eval()
     made.eval()(model, sample)
