@@ -38,17 +38,24 @@ def decompose(
     model: Any, task: Any, subset: str, words: Sequence[str], layer: int
 ) -> dict[str, list[Tensor]]:
     """The weights of a layer's codes for each occurrence of each word, ``(K,)``; those of a word
-    are the mean of its subwords'."""
+    are the mean of its subwords', or with ``--word-average`` the last layer's of their mean state,
+    as in training."""
+    block, last = model.encoder.layers[layer].composition, layer + 1 == len(model.encoder.layers)
+    averaged = task.cfg.word_average and last
     pairs = list(occurrences(task.dataset(subset), task.dictionary, set(words)))
     weights: dict[str, list[Tensor]] = {word: [] for word in words}
     for start in range(0, len(pairs), BATCH):
         batch = pairs[start : start + BATCH]
         tokens = data_utils.collate_tokens([segment for segment, _ in batch], task.dictionary.pad())
         _, composition = model.encoder.representations(tokens)
-        attention = composition.layers[layer].attention
+        outputs = composition.layers[layer]
         for row, (_, found) in enumerate(batch):
             for word, places in found:
-                weights[word].append(attention[row, list(places)].mean(0))
+                if averaged:
+                    mean = outputs.cont[row, list(places)].mean(0)
+                    weights[word].append(block.weights(block.scores(mean)))
+                else:
+                    weights[word].append(outputs.attention[row, list(places)].mean(0))
     return weights
 
 

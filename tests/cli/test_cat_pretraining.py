@@ -5,6 +5,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+import torch
 from fairseq_commands import (
     different,
     every_worker_saves,
@@ -19,6 +20,9 @@ from logs import logged
 from prepare_scripts import publish, runner
 from recipes import script
 from small_models import CAT
+
+from compgen_fairseq.analysis import checkpoint
+from compgen_fairseq.analysis.sememes import decompose
 
 
 @pytest.fixture(scope="module")
@@ -103,10 +107,10 @@ def test_two_workers_hold_the_same_model(flags: list[object], tmp_path: Path) ->
 
 
 def test_the_sememes_of_words(run: Path, data: Path) -> None:
-    checkpoint = str(run / "checkpoint_last.pt")
+    path = str(run / "checkpoint_last.pt")
     text = (data / "raw" / "train").read_text().replace("@@ ", "").split()
     words = ["the", "and", "political"]
-    command = [checkpoint, str(data), *words, "--subset", "train", "--top", "3"]
+    command = [path, str(data), *words, "--subset", "train", "--top", "3"]
     found = json.loads(output("compgen-sememes", *command, "--json"))
     assert [row["word"] for row in found] == words
     names = (data / "sememes.txt").read_text().splitlines()
@@ -126,6 +130,30 @@ def test_the_sememes_of_words(run: Path, data: Path) -> None:
     assert found[0]["codes"][0]["code"] in printed
     codes = json.loads(output("compgen-sememes", *command, "--layer", "1", "--json"))[0]["codes"]
     assert all(code["code"] in {f"code {number}" for number in range(8)} for code in codes)
+
+
+def test_with_word_average_the_sememes_are_of_the_mean_state(run: Path, data: Path) -> None:
+    loaded = checkpoint.load(str(run / "checkpoint_last.pt"), str(data), True, "cat_pretraining")
+    model, task = loaded.model, loaded.task
+    task.load_dataset("train")
+    dataset, last = task.dataset("train"), len(model.encoder.layers) - 1
+    index, first = next(
+        (index, int(place))
+        for index in range(len(dataset))
+        for place in (~dataset.segment(index)[1]).nonzero()
+    )
+    tokens, starts = dataset.segment(index)
+    words = starts.cumsum(0) - 1
+    number = int(words[first])  # a word of several subwords
+    name = task.dictionary.string(tokens[words == number], bpe_symbol="@@ ")
+    with torch.no_grad():
+        _, composition = model.encoder.representations(tokens.unsqueeze(0))
+        expected = model._word_codes(composition, words.unsqueeze(0), False)[0][0, number]
+    ((single, *_),) = decompose(model, task, "train", [name], last).values()
+    task.cfg.word_average = True
+    ((average, *_),) = decompose(model, task, "train", [name], last).values()
+    torch.testing.assert_close(average, expected)
+    assert not torch.allclose(average, single)
 
 
 def test_it_trains_under_autocast_and_codes_beyond_the_sememes_have_numbers(
