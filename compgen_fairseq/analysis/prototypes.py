@@ -1,7 +1,8 @@
 """``compgen-analyze prototypes``: one word's states in a plane, with its prototypes.
 
 Figure 5 of Yin, Li, Meng, Zhou and Zhang (2022): the encoder's states of "liked", those in certain
-contexts marked, and the prototypes of the word.
+contexts marked, and the prototypes of the word. The states are the checkpoint's; its prototypes are
+centres of the states after stage 1, which stage 2 moves.
 """
 
 import argparse

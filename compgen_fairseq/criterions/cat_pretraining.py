@@ -66,8 +66,8 @@ class CATPretrainingConfig(FairseqDataclass):
     )
     sparsity: float = option(
         0.1,
-        "weight of the mean attention to a code, summed over layers (equation 4, second term); 0 "
-        "gives it no gradient",
+        "weight of the mean attention to a code, summed over layers (equation 4, second term; the "
+        "paper: 1); 0 gives it no gradient",
     )
     reconstruction: float = option(
         1.0, "weight of the mean square of h_comp - h_cont, summed over layers (equation 5)"

@@ -29,7 +29,7 @@ esac
 if [[ $SIZE == paper ]]; then # appendix A.1 and equations 4 and 5; batches and schedule are BERT's
     : "${UPDATES:=1000000}"
     if [[ $METHOD != plain ]]; then
-        METHOD_FLAGS+=(--guidance weights --reconstruction-beta 0.1 --word-average)
+        METHOD_FLAGS+=(--guidance weights --reconstruction-beta 0.1 --sparsity 1 --word-average)
     fi
     SIZE_FLAGS=(
         --arch cat_base --lr 1e-4 --warmup-updates 10000 --batch-size 256
