@@ -196,6 +196,9 @@ begin() {
         local of="no recipe"
         if [[ -e $save/METHOD ]]; then of="$(<"$save/METHOD")"; fi
         [[ $of == "$run" ]] || refuse "$save holds a training with $of, not $run; name another folder"
+    elif [[ -e $save/checkpoint_best.pt ]]; then
+        refuse "$save has a checkpoint_best.pt, but no checkpoint_last.pt to go on from: copy one to" \
+            "that name, or name another folder"
     fi
     mkdir -p "$save"
     if command -v flock >/dev/null; then # until the last process of this training has ended

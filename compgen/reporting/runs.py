@@ -30,7 +30,7 @@ COUNTED = {
     "common": {"fp16", "bf16", "amp", "memory_efficient_fp16", "memory_efficient_bf16"},
     "checkpoint": set(
         "best_checkpoint_metric maximize_best_checkpoint_metric patience "
-        "finetune_from_model".split()
+        "finetune_from_model restore_file".split()
     ),
 }
 SECTIONS = (
@@ -270,7 +270,10 @@ def settings(configuration: dict[str, Any]) -> dict[str, Any]:
     workers = configuration["distributed_training"]["distributed_world_size"]
     frequency = "optimization.update_freq"
     found[frequency] = [whole(n) * whole(workers) for n in found[frequency]]
-    for file in ("checkpoint.finetune_from_model", "task.prototype_table"):
+    restored = "checkpoint.restore_file"
+    if found.get(restored) == "checkpoint_last.pt":
+        del found[restored]  # its own checkpoint
+    for file in ("checkpoint.finetune_from_model", restored, "task.prototype_table"):
         if found.get(file):
             found[file] = Path(found[file]).name  # its folder is another for each seed
     return found

@@ -84,7 +84,10 @@ def test_other_models(method, tmp_path, run):
         (other / "checkpoint_best.pt").write_text("of another seed")
         said = script(*words, **two_pass, PLAIN=str(other), status=2)
         assert "second holds a training with METHOD=proto-two-pass of " in said
-        (tmp_path / "second/checkpoint_last.pt").unlink()  # as if it had been stopped before
+        (tmp_path / "second/checkpoint_last.pt").unlink()
+        said = script(*words, **two_pass, PLAIN=str(save), status=2)
+        assert "second has a checkpoint_best.pt, but no checkpoint_last.pt to go on from" in said
+        (tmp_path / "second/checkpoint_best.pt").unlink()  # as if it had been stopped before
         assert "num_updates 10" in script(*words, **two_pass, PLAIN=str(save))
         assert "nothing is left to train" in script(*words, **two_pass)  # PLAIN is gone
     else:
