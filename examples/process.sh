@@ -14,8 +14,9 @@ elif [[ -n ${WORLD_SIZE:-} && -n ${RANK:-} ]]; then # torchrun
 elif [[ -n ${SLURM_STEP_NODELIST:-} ]]; then # srun; a batch script has no step
     hosts="$(scontrol show hostnames "$SLURM_STEP_NODELIST")"
     host="${hosts%%$'\n'*}"
+    port=$((20000 + ${SLURM_JOB_ID:-0} % 20000)) # two jobs may share a machine
     flags=(
-        --distributed-init-method "tcp://$host:${MASTER_PORT:-29500}"
+        --distributed-init-method "tcp://$host:${MASTER_PORT:-$port}"
         --distributed-world-size "$SLURM_NTASKS" --distributed-rank "$SLURM_PROCID"
         --device-id "$SLURM_LOCALID" --distributed-no-spawn
     )

@@ -83,8 +83,8 @@ def test_a_batch_script_of_slurm_is_no_process_of_srun(called):
     """SLURM_PROCID is set in both."""
     batch = {"SLURM_PROCID": "0", "SLURM_NTASKS": "2", "SLURM_LOCALID": "0"}
     assert "distributed" not in called("cogs", "srl", **batch)
-    step = {**batch, "SLURM_STEP_NODELIST": "here,there", "LAUNCH": "env"}
-    assert "--distributed-init-method tcp://here:29500 " in called("cogs", "srl", **step)
+    step = {**batch, "SLURM_STEP_NODELIST": "here,there", "LAUNCH": "env", "SLURM_JOB_ID": "40007"}
+    assert "--distributed-init-method tcp://here:20007 " in called("cogs", "srl", **step)
 
 
 def test_variables_of_a_process_group_count_with_launch_alone(called):
