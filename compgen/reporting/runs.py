@@ -30,9 +30,11 @@ COUNTED = {
     "common": {"fp16", "bf16", "amp", "memory_efficient_fp16", "memory_efficient_bf16"},
     "checkpoint": set(
         "best_checkpoint_metric maximize_best_checkpoint_metric patience "
-        "finetune_from_model restore_file".split()
+        "finetune_from_model restore_file continue_once".split()
     ),
 }
+# What two options are where a run begins or resumes by itself; then they are not named.
+BY_ITSELF = {"checkpoint.restore_file": "checkpoint_last.pt", "checkpoint.continue_once": None}
 SECTIONS = (
     "common checkpoint dataset optimization model task criterion optimizer lr_scheduler bpe "
     "tokenizer ema"
@@ -270,10 +272,10 @@ def settings(configuration: dict[str, Any]) -> dict[str, Any]:
     workers = configuration["distributed_training"]["distributed_world_size"]
     frequency = "optimization.update_freq"
     found[frequency] = [whole(n) * whole(workers) for n in found[frequency]]
-    restored = "checkpoint.restore_file"
-    if found.get(restored) == "checkpoint_last.pt":
-        del found[restored]  # its own checkpoint
-    for file in ("checkpoint.finetune_from_model", restored, "task.prototype_table"):
+    for name, value in BY_ITSELF.items():
+        if found.get(name) == value:
+            found.pop(name, None)
+    for file in (*BY_ITSELF, "checkpoint.finetune_from_model", "task.prototype_table"):
         if found.get(file):
             found[file] = Path(found[file]).name  # its folder is another for each seed
     return found

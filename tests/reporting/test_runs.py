@@ -27,12 +27,8 @@ def session(minutes: float = 2, **changes: object) -> dict[str, Any]:
         "optimization": {"max_update": 90, "update_freq": [1], "lr": [0.003]},
         "checkpoint": {
             **{"save_dir": "runs/sal.1", "best_checkpoint_metric": "exact_match"},
-            **{
-                "restore_file": "checkpoint_last.pt",
-                "finetune_from_model": None,
-                "keep_best_checkpoints": -1,
-                "patience": -1,
-            },
+            **{"finetune_from_model": None, "keep_best_checkpoints": -1, "patience": -1},
+            **{"restore_file": "checkpoint_last.pt", "continue_once": None},
         },
         "generation": {"beam": 5},
         "model": {
@@ -171,6 +167,7 @@ def test_seeds_paths_logging_and_devices_are_no_settings(make):
         *({"max_update": 91}, {"lr": [0.1]}, {"fp16": True}, {"best_checkpoint_metric": "bleu"}),
         {"finetune_from_model": "runs/stage1.1/checkpoint_best.pt"},
         {"restore_file": "runs/stage1.1/checkpoint_last.pt"},
+        {"continue_once": "runs/table.1.pt"},
         *({"patience": 5}, {"store_ema": True}, {"prototype_table": "runs/table.1.pt"}),
     ],
 )
@@ -188,7 +185,7 @@ def test_workers_count_like_accumulated_steps(make):
 
 
 def test_the_model_a_run_started_from_may_lie_elsewhere(make):
-    for option in ("finetune_from_model", "restore_file", "prototype_table"):
+    for option in ("finetune_from_model", "restore_file", "continue_once", "prototype_table"):
         sessions = [session(**{option: f"a.{seed}/c.pt"}) for seed in (1, 2)]
         runs = [read_run(make(f"{option}.{s}", one)) for s, one in enumerate(sessions)]
         assert runs[0].settings == runs[1].settings
