@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
 # One process of a distributed training, started by LAUNCH (torchrun or srun): fairseq-train with
-# the flags that follow from the launcher's variables. fairseq's own detection takes the processes
-# for separate trainings where each machine, or each process, has a single GPU or none.
+# the flags that follow from the launcher's variables and this machine. fairseq's own detection
+# takes the processes for separate trainings where each machine, or each process, has a single GPU
+# or none.
 set -euo pipefail
 flags=()
 if [[ -z ${LAUNCH:-} ]]; then # the variables below may be another program's
@@ -24,4 +25,5 @@ else
     echo "LAUNCH=$LAUNCH starts neither torchrun nor srun" >&2
     exit 1
 fi
+python -c 'import sys, torch; sys.exit(not torch.cuda.is_available())' || flags+=(--cpu)
 exec fairseq-train "$@" "${flags[@]}"

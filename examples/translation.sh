@@ -14,10 +14,12 @@ pair="${pair%%.*}"
 target="${pair#*-}"
 given '@(--target-lang|-t)'
 [[ ${#found[@]} -eq 0 ]] || target="${found[-1]#--target-lang=}"
+mark="$(grep -sm 1 -oe '@@ ' -e ▁ "$data/raw/test.$target" | head -n 1)" || true # of subwords of one's own
 words="$(<"$data/PREPARED.json")" # taken as they are, as in semantic parsing
-[[ $words == *'"tokenized": true'* && $words == *'"bpe_merges": 0'[!0-9]* ]] || words=''
+[[ $words == *'"tokenized": true'* && ! -e $data/code && ! -e $data/sentencepiece.model && -z $mark ]] ||
+    words=''
 tokenize=()
-if [[ -e $data/sentencepiece.model ]]; then
+if [[ -e $data/sentencepiece.model || $mark == ▁ ]]; then
     bpe=sentencepiece detok=space plain=(--detokenize subwords)
 else # Moses' tokens, in subword-nmt's BPE or whole
     bpe='@@ ' detok=moses

@@ -287,7 +287,10 @@ class SentencePiece:
     """A line in SentencePiece's pieces, with ``▁`` before each word."""
 
     def __init__(self, model: Path) -> None:
-        self._processor = sentencepiece.SentencePieceProcessor(model_file=str(model))
+        try:
+            self._processor = sentencepiece.SentencePieceProcessor(model_file=str(model))
+        except (RuntimeError, OSError):
+            raise ValueError(f"{model} is not a SentencePiece model.") from None
 
     def __call__(self, line: str) -> str:
         return " ".join(self._processor.encode(line, out_type=str))

@@ -51,11 +51,12 @@ def main(argv: Sequence[str]) -> None:
     parser = _parser()
     args = translation.parse(parser, argv)
     files, held_out, languages = _inputs(args)
-    names = ("tokenized", "lowercase", "max_words", "max_ratio", *translation.SETTINGS)
+    names = ("tokenized", "lowercase", "max_words", "max_ratio")
     settings = {
         "languages": languages,
         **{part: held_out.get(part) or list(map(str, files[part])) for part in PARTS},
         **{name: getattr(args, name) for name in names},
+        **translation.subword_settings(args, languages),
     }
     of_test = {n: vars(args)[n] for n in ("compound", "lexicon", "cases") if vars(args)[n]}
     if ("compound" in of_test) != ("lexicon" in of_test):

@@ -6,25 +6,28 @@ step streams, shows its progress, and is kept when a later one is interrupted.
 
 import argparse
 import gzip
+import itertools
 import shutil
 import tarfile
 import zlib
 from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
 from pathlib import Path
+from typing import Any
 from urllib.parse import urlsplit
 
 from tqdm import tqdm
 
-from compgen.data.checksums import read_checksums, sha256
+from compgen.data.checksums import check_file, read_checksums, sha256
 from compgen.data.corpora import CORPORA, Corpus, Files
 from compgen.data.preparation import Parser, Preparation
 from compgen.data.publisher import collect, copy_at_hand, own_copy
 from compgen.provenance import cores
-from compgen.ranges import AT_LEAST_0, AT_LEAST_1
+from compgen.ranges import AT_LEAST_0, AT_LEAST_1, flag_of
 from compgen.text import count_lines
 
 ARCHIVES = (".tgz", ".tar")
+MODELS = ("code", "sentencepiece.model")
 SETTINGS = ("bpe_merges", "sentencepiece", "joined_dictionary")
 ABOUT = """Prepare {title} as a fairseq data folder.
 
@@ -46,7 +49,7 @@ def main(argv: Sequence[str]) -> None:
     name, corpus = argv[0], CORPORA[argv[0]]
     parser = _parser(name, corpus)
     args = parse(parser, argv[1:])
-    settings = {name: getattr(args, name) for name in SETTINGS}
+    settings = subword_settings(args, corpus.languages)
     tools = ["sentencepiece" if args.sentencepiece else "subword_nmt"]
     tools += ["sacremoses"] if corpus.tokenize else []
     if args.downloads and args.downloads.resolve().is_relative_to(args.dest.resolve()):
@@ -80,6 +83,8 @@ def _parser(name: str, corpus: Corpus) -> Parser:
 
 def add_options(parser: Parser, merges: int, tokenize: bool) -> None:
     """The options of subwords and dictionaries, and ``--workers``."""
+    text = "use the subwords and dictionaries of this data folder, to train its model further"
+    parser.add_argument("--pretrained", type=Path, metavar="FOLDER", help=text)
     text = "merges of the joint BPE, or the size of SentencePiece's vocabulary; 0: words, no pieces"
     parser.add_whole("--bpe-merges", AT_LEAST_0, f"{text} (default: %(default)s)", merges)
     add = parser.add_argument
@@ -92,15 +97,40 @@ def add_options(parser: Parser, merges: int, tokenize: bool) -> None:
 def parse(parser: Parser, argv: Sequence[str]) -> argparse.Namespace:
     """The arguments of a parser with these options."""
     args = parser.parse_args(argv)
+    args.model, args.dictionaries = None, []
+    given = [name for name in SETTINGS if getattr(args, name) != parser.get_default(name)]
+    if args.pretrained and given:
+        parser.error(f"--pretrained decides the subwords: leave out {flag_of(given[0])}")
     if args.sentencepiece and not args.bpe_merges:
         parser.error("--sentencepiece needs --bpe-merges, the size of its vocabulary, not 0")
     return args
 
 
+def subword_settings(args: argparse.Namespace, languages: Sequence[str]) -> dict[str, Any]:
+    """The settings that decide subwords and dictionaries.
+
+    With ``--pretrained``, ``args`` gets that folder's model of subwords and its dictionaries.
+
+    Raises:
+        ValueError: it is not the data folder of a model for these languages.
+    """
+    if args.pretrained is None:
+        return {name: getattr(args, name) for name in SETTINGS}
+    folder = args.pretrained.resolve()
+    args.dictionaries = [folder / f"dict.{language}.txt" for language in languages]
+    args.model = next((folder / name for name in MODELS if (folder / name).is_file()), None)
+    args.sentencepiece = args.model == folder / MODELS[1]
+    files = [*args.dictionaries, *filter(None, [args.model])]
+    for path in files:
+        check_file(path, None)
+    return {"pretrained": "-".join(map(sha256, files))}
+
+
 def preprocess_options(args: argparse.Namespace) -> list[str]:
     """What the options mean for fairseq-preprocess."""
     joined = ["--joined-dictionary"] if args.joined_dictionary else []
-    return [*joined, "--workers", str(args.workers)]
+    sides = zip(("--srcdict", "--tgtdict"), map(str, args.dictionaries), strict=False)
+    return [*joined, *itertools.chain(*sides), "--workers", str(args.workers)]
 
 
 def gather(corpus: Corpus, args: argparse.Namespace, downloads: Path) -> dict[str, Path]:
@@ -243,16 +273,16 @@ def prepare(
 
     tokenised = work.step("tokenised", tokenise, [digests, args.sentencepiece])
     key = [digests, args.sentencepiece, args.bpe_merges]
+    key += list(map(sha256, filter(None, [args.model])))
     train = [tokenised / f"train.{language}" for language in sides]
+    model: Path | None = args.model
+    if args.bpe_merges and not args.pretrained:
+        learn = bitext.learn_sentencepiece if args.sentencepiece else bitext.learn_codes
+        name = MODELS[args.sentencepiece]
+        model = work.step(name, partial(learn, train, args.bpe_merges), key)
     subwords: bitext.Side = str
-    model: Path | None = None
-    if args.bpe_merges and args.sentencepiece:
-        learn = partial(bitext.learn_sentencepiece, train, args.bpe_merges)
-        model = work.step("sentencepiece.model", learn, key)
-        subwords = bitext.SentencePiece(model)
-    elif args.bpe_merges:
-        model = work.step("code", partial(bitext.learn_codes, train, args.bpe_merges), key)
-        subwords = bitext.Bpe(model)
+    if model:
+        subwords = (bitext.SentencePiece if args.sentencepiece else bitext.Bpe)(model)
 
     late = corpus.longest and not corpus.words_first  # the filter counts subwords
 
@@ -276,13 +306,13 @@ def prepare(
             print(
                 f"{before - after:,} of {before:,} training pairs are left out: a side is empty, "
                 f"has a word of more than {bitext.LONGEST_WORD:,} letters, more than "
-                f"{corpus.longest} {'subwords' if args.bpe_merges else 'words'} or more than "
+                f"{corpus.longest} {'subwords' if model else 'words'} or more than "
                 f"{corpus.ratio} times the other's"
             )
     for path in whole.iterdir():
         _link(path, work.raw / path.name)
     if model:
-        _link(model, work.data / model.name)
+        shutil.copyfile(model, work.data / model.name)
 
 
 def _link(path: Path, to: Path) -> None:

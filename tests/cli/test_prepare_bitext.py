@@ -1,5 +1,6 @@
 """prepare/bitext.sh as a user runs it, on the example that ships."""
 
+import pytest
 from prepare_scripts import SCRIPTS, runner
 
 EXAMPLE = SCRIPTS.parent / "examples" / "bitext"
@@ -27,6 +28,41 @@ def test_own_text_becomes_a_data_folder(tmp_path):
     files["test"][0].write_text(files["test"][0].read_text().replace("horse", "dog"))
     done = bitext(*command, status=1)
     assert "was prepared before its inputs changed" in done.stderr
+
+
+@pytest.mark.parametrize(
+    ("model", "flags"),
+    [
+        ("code", ["--bpe-merges", 60, "--joined-dictionary"]),
+        ("sentencepiece.model", ["--bpe-merges", 60, "--sentencepiece"]),
+        (None, ["--bpe-merges", 0]),
+    ],
+)
+def test_text_for_a_model_that_is_there(model, flags, tmp_path):
+    """The second corpus is the first one's test set: the same lines in the same subwords."""
+    first, second = tmp_path / "first", tmp_path / "second"
+    bitext(first, "--from", EXAMPLE, "--languages", "en", "de", "--valid", 8, *flags)
+    own = ["--train", EXAMPLE / "test.en", EXAMPLE / "test.de", "--valid", 4, "--test", 4]
+    own += ["--max-words", 0, "--pretrained", first]
+    bitext(second, *own)
+    for side in ("en", "de"):
+        name = f"dict.{side}.txt"
+        assert (second / name).read_bytes() == (first / name).read_bytes()
+        lines = [(second / f"raw/{part}.{side}").read_text() for part in ("train", "valid", "test")]
+        expected = (first / f"raw/test.{side}").read_text().splitlines()
+        assert sorted("".join(lines).splitlines()) == sorted(expected)
+    assert "is already prepared" in bitext(second, *own).stdout
+    if model:
+        assert (second / model).read_bytes() == (first / model).read_bytes()
+        (first / model).write_text("neither\n")
+        assert "with other settings (--pretrained " in bitext(second, *own, status=1).stderr
+        done = bitext(tmp_path / "x", *own, status=1)
+        assert f"{first / model} does not hold" in done.stderr or "is not a Sent" in done.stderr
+    done = bitext(tmp_path / "x", *own, "--bpe-merges", 0, status=2)
+    assert "--pretrained decides the subwords: leave out --bpe-merges" in done.stderr
+    (first / "dict.de.txt").unlink()
+    assert "dict.de.txt is missing" in bitext(tmp_path / "x", *own, status=1).stderr
+    assert not (tmp_path / "x").exists()
 
 
 def test_pairs_that_are_left_out_are_counted(tmp_path):

@@ -84,7 +84,9 @@ def test_a_batch_script_of_slurm_is_no_process_of_srun(called):
     batch = {"SLURM_PROCID": "0", "SLURM_NTASKS": "2", "SLURM_LOCALID": "0"}
     assert "distributed" not in called("cogs", "srl", **batch)
     step = {**batch, "SLURM_STEP_NODELIST": "here,there", "LAUNCH": "env", "SLURM_JOB_ID": "40007"}
-    assert "--distributed-init-method tcp://here:20007 " in called("cogs", "srl", **step)
+    command = called("cogs", "srl", **step)
+    assert "--distributed-init-method tcp://here:20007 " in command
+    assert command.endswith("--cpu ")  # of the process's machine, not of train.sh's
 
 
 def test_variables_of_a_process_group_count_with_launch_alone(called):

@@ -208,6 +208,9 @@ def test_errors_are_sentences(tmp_path):
     (tmp_path / "checkpoint_last.pt").touch()
     out = script("cogs/train.sh", tmp_path, tmp_path, status=2)
     assert "holds a training with no recipe, not METHOD=sq SEED=1 SIZE=tiny" in out
+    write_lines(tmp_path / "METHOD", ["METHOD=sq SEED=1 SIZE=tiny"])
+    out = script("cogs/train.sh", tmp_path, tmp_path, "--restore-file=x", status=2)
+    assert "which --restore-file would not go on with" in out and out.count("\n") == 1
     assert "was not validated" in script("cogs/evaluate.sh", tmp_path, tmp_path, status=1)
     (tmp_path / "x").mkdir()
     (tmp_path / "x" / "PREPARED.json").write_text('{"sha256": {"a": "b"}}')
@@ -283,17 +286,19 @@ def test_with_other_flags_or_data_it_is_decoded_again(tmp_path):
         ("bitext ja", "--remove-bpe", "bleu: |tok:char|"),
         ("bitext zh_cn", "--remove-bpe", "bleu: |tok:zh|"),
         ("bitext", "--beam 1 --max-len-a 0 --max-len-b 500", "exact_match: metric:exact_match|"),
+        ("bitext de @@ ", "--beam 5 --max-len-a 1.2", "bleu: |tok:13a|"),
+        ("bitext de ▁", "--remove-bpe sentencepiece", "bleu: |tok:13a|"),
     ],
 )
 def test_what_evaluation_asks_for(recipe, search, signature, tmp_path):
     data, save = tmp_path / "data", tmp_path / "save"
-    recipe, _, target = recipe.partition(" ")
-    merges = 0 if "exact" in signature else 9  # 0: a semantic parser's
-    words = f'{{"tokenized": true, "bpe_merges": {merges}, "pairs": {{"test": 5}}}}'
-    write_lines(data / "PREPARED.json", [words])
+    recipe, target, mark = (*recipe.split(" ", 2), "", "")[:3]
+    write_lines(data / "PREPARED.json", ['{"tokenized": true, "pairs": {"test": 5}}'])
+    if "exact" not in signature and not mark:  # else it would be a semantic parser's
+        (data / "code").touch()
     write_lines(data / f"train.en-{target or 'de'}.de.idx", [])
     for name, line in {
-        f"raw/test.{target or 'de'}": "狗",
+        f"raw/test.{target or 'de'}": f"{mark}狗",
         "raw/test.zh": "狗",
         "cases/test.case": "prim_to_subj_common",
         "cter/test.compound": "the dog",
