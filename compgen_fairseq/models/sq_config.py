@@ -86,10 +86,9 @@ class SQTransformerConfig(FairseqDataclass):
     )
     class_meanings: ChoiceEnum(["free", "own"]) = option(  # type: ignore[valid-type]
         "free",
-        "free: any word can help to choose any target word; own, beyond the paper: target words "
-        "that the words of a class exchange are told apart by that class alone, so that no other "
-        "word can take a part of its meaning (with --attention sal and --code-classes "
-        "substitution)",
+        "free: any word can help to choose any target word; own, beyond the paper: only the words "
+        "of a class choose between the target words that they exchange (with --attention sal and "
+        "--code-classes substitution)",
     )
     loss_recipe: ChoiceEnum(["scan", "cogs", "cognition"]) = option(  # type: ignore[valid-type]
         "cognition",

@@ -62,11 +62,10 @@ class SyntacticAttentionConfig(FairseqDataclass):
     )
     class_meanings: ChoiceEnum(["free", "own"]) = option(  # type: ignore[valid-type]
         "free",
-        "free: any word can mean any target words; own, beyond the paper: target words that the "
-        "words of a class exchange are meant by that class alone, so that no other word can take "
-        "a part of its meaning, and training gives the places of one word in a sentence "
-        "equal gradients of what attention says, as the loss can't tell them apart (with "
-        "--syntactic-classes substitution)",
+        "free: any word can mean any target words; own, beyond the paper: only the words of a "
+        "class can mean the target words that they exchange, and where a word stands twice in a "
+        "sentence both places get the same gradient through attention (with --syntactic-classes "
+        "substitution)",
     )
     scaled_attention: bool = option(
         False,
