@@ -215,10 +215,7 @@ begin() {
 # train FLAG...: fairseq-train into SAVE, UPDATES long; resumes what is there.
 train() {
     begin
-    given --restore-file
-    [[ ${#found[@]} -eq 0 || ! -e $save/checkpoint_last.pt ]] ||
-        refuse "$save holds a training, which --restore-file would not go on with: leave it out, or" \
-            "name another folder (--continue-once FILE begins with FILE, and later goes on)"
+    more=("${more[@]/#--restore-file/--continue-once}") # so that it resumes
     # glibc keeps the memory of an update for the next one instead of asking the system again
     export MALLOC_MMAP_THRESHOLD_=33554432 MALLOC_TRIM_THRESHOLD_=1073741824
     if [[ -n ${LAUNCH:-} ]]; then device=(); fi # process.sh asks the machine it runs on
@@ -268,7 +265,7 @@ generate() {
     PYTHONUNBUFFERED=1 fairseq-generate "$data" "${device[@]}" --user-dir "$plugin" \
         --path "$checkpoint" --gen-subset "$subset" "$@" "${more[@]}" 2>"$save/generate.err" |
         python "$root/examples/time_left.py" decoding "${complete[1]}" >>"$log.partial" ||
-        { grep -v ' | INFO | ' "$save/generate.err" | tail -n 5 >&2; rm "$log.partial"; exit 1; }
+        { sed '/ | INFO | /d' "$save/generate.err" | tail -n 5 >&2; rm "$log.partial"; exit 1; }
     rm "$save/generate.err"
     mv "$log.partial" "$log"
 }

@@ -14,10 +14,12 @@ pair="${pair%%.*}"
 target="${pair#*-}"
 given '@(--target-lang|-t)'
 [[ ${#found[@]} -eq 0 ]] || target="${found[-1]#--target-lang=}"
-mark="$(grep -sm 1 -oe '@@ ' -e ▁ "$data/raw/test.$target" | head -n 1)" || true # of subwords of one's own
-words="$(<"$data/PREPARED.json")" # taken as they are, as in semantic parsing
-[[ $words == *'"tokenized": true'* && ! -e $data/code && ! -e $data/sentencepiece.model && -z $mark ]] ||
+words="$(<"$data/PREPARED.json")" mark='' # words are taken as they are, as in semantic parsing
+if [[ $words != *'"tokenized": true'* || -e $data/code || -e $data/sentencepiece.model ]]; then
     words=''
+else # or subwords of one's own
+    mark="$(grep -asm 1 -oe '[^ ]@@ ' -e '^▁' "$data/raw/test.$target" | head -n 1)" || true
+fi
 tokenize=()
 if [[ -e $data/sentencepiece.model || $mark == ▁ ]]; then
     bpe=sentencepiece detok=space plain=(--detokenize subwords)
@@ -76,7 +78,7 @@ train_translation() {
             [[ -n $words ]] ||
                 refuse "SELECT=exact_match: prepare with --tokenized --bpe-merges 0"
             selection=(
-                --eval-exact-match
+                --eval-exact-match ${mark:+--eval-exact-match-remove-bpe "$bpe"}
                 --eval-exact-match-args '{"beam": 1, "max_len_a": 0, "max_len_b": 500}'
                 --best-checkpoint-metric exact_match --maximize-best-checkpoint-metric
             )
@@ -104,7 +106,7 @@ train_translation() {
 evaluate_translation() {
     local name log compared=(--metric bleu "${plain[@]}" "${tokenize[@]}")
     local search=(--beam "${BEAM:-5}" --max-len-a 1.2 --max-len-b 10)
-    if [[ -n $words ]]; then
+    if [[ -n $words && -z $mark ]]; then
         compared=() search=(--beam "${BEAM:-1}" --max-len-a 0 --max-len-b 500)
     fi
     for name in best last; do

@@ -16,10 +16,10 @@ import zlib
 from collections import Counter, deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import Future, ProcessPoolExecutor
-from contextlib import ExitStack
+from contextlib import ExitStack, redirect_stderr
 from dataclasses import dataclass
 from functools import partial
-from io import BytesIO
+from io import BytesIO, StringIO
 from pathlib import Path
 
 import regex
@@ -272,7 +272,7 @@ class Bpe:
 
     def __init__(self, codes: Path) -> None:
         try:
-            with codes.open(encoding="utf-8") as file:
+            with codes.open(encoding="utf-8") as file, redirect_stderr(StringIO()):
                 self._bpe = apply_bpe.BPE(file)
         except (SystemExit, ValueError, IndexError):
             raise ValueError(f"{codes} does not hold subword-nmt's BPE codes.") from None

@@ -19,11 +19,11 @@ from pathlib import Path
 from compgen.data import translation
 from compgen.data.checksums import sha256
 from compgen.data.corpora import Corpus
-from compgen.data.preparation import Parser, Preparation
-from compgen.ranges import AT_LEAST_0, AT_LEAST_1
+from compgen.data.preparation import RECORD, Parser, Preparation
+from compgen.ranges import AT_LEAST_0, AT_LEAST_1, flag_of
 from compgen.scoring import cter, cter_rules
 from compgen.scoring.cogs import read_cases
-from compgen.text import count_lines, read_lines, suffix, write_lines
+from compgen.text import count_lines, read_lines, read_text, suffix, write_lines
 
 SCRIPT = "prepare/bitext.sh"
 PARTS = ("train", "valid", "test")
@@ -58,6 +58,7 @@ def main(argv: Sequence[str]) -> None:
         **{name: getattr(args, name) for name in names},
         **translation.subword_settings(args, languages),
     }
+    _same_text(args)
     of_test = {n: vars(args)[n] for n in ("compound", "lexicon", "cases") if vars(args)[n]}
     if ("compound" in of_test) != ("lexicon" in of_test):
         raise ValueError("--compound and --lexicon go together.")
@@ -130,6 +131,20 @@ def _parser() -> Parser:
     add("--cases", type=Path, metavar="FILE", help=text)
     translation.add_options(parser, merges=10_000, tokenize=True)
     return parser
+
+
+def _same_text(args: argparse.Namespace) -> None:
+    """Refuse text that is not written as that of ``--pretrained``.
+
+    Raises:
+        ValueError: naming the option that this one lacks or has.
+    """
+    record = args.pretrained / RECORD if args.pretrained else None
+    there = json.loads(read_text(record))["settings"] if record and record.exists() else {}
+    for name in ("tokenized", "lowercase"):
+        if there.get(name, getattr(args, name)) != getattr(args, name):
+            how = "with" if there[name] else "without"
+            raise ValueError(f"{args.pretrained} was prepared {how} {flag_of(name)}: so must this.")
 
 
 def _add_compounds(

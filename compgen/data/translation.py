@@ -6,7 +6,6 @@ step streams, shows its progress, and is kept when a later one is interrupted.
 
 import argparse
 import gzip
-import itertools
 import shutil
 import tarfile
 import zlib
@@ -24,7 +23,7 @@ from compgen.data.preparation import Parser, Preparation
 from compgen.data.publisher import collect, copy_at_hand, own_copy
 from compgen.provenance import cores
 from compgen.ranges import AT_LEAST_0, AT_LEAST_1, flag_of
-from compgen.text import count_lines
+from compgen.text import count_lines, read_lines
 
 ARCHIVES = (".tgz", ".tar")
 MODELS = ("code", "sentencepiece.model")
@@ -98,7 +97,8 @@ def parse(parser: Parser, argv: Sequence[str]) -> argparse.Namespace:
     """The arguments of a parser with these options."""
     args = parser.parse_args(argv)
     args.model, args.dictionaries = None, []
-    given = [name for name in SETTINGS if getattr(args, name) != parser.get_default(name)]
+    words = {word.partition("=")[0] for word in argv}
+    given = [name for name in SETTINGS if flag_of(name) in words]
     if args.pretrained and given:
         parser.error(f"--pretrained decides the subwords: leave out {flag_of(given[0])}")
     if args.sentencepiece and not args.bpe_merges:
@@ -112,25 +112,31 @@ def subword_settings(args: argparse.Namespace, languages: Sequence[str]) -> dict
     With ``--pretrained``, ``args`` gets that folder's model of subwords and its dictionaries.
 
     Raises:
-        ValueError: it is not the data folder of a model for these languages.
+        ValueError: it lacks a dictionary of these languages, or a file is none.
     """
+    settings = {name: getattr(args, name) for name in SETTINGS}
     if args.pretrained is None:
-        return {name: getattr(args, name) for name in SETTINGS}
+        return settings
     folder = args.pretrained.resolve()
     args.dictionaries = [folder / f"dict.{language}.txt" for language in languages]
-    args.model = next((folder / name for name in MODELS if (folder / name).is_file()), None)
-    args.sentencepiece = args.model == folder / MODELS[1]
-    files = [*args.dictionaries, *filter(None, [args.model])]
-    for path in files:
+    for path in args.dictionaries:
         check_file(path, None)
-    return {"pretrained": "-".join(map(sha256, files))}
+        counts = (
+            line.removesuffix(" #fairseq:overwrite").rpartition(" ")[2] for line in read_lines(path)
+        )
+        if not all(map(str.isdecimal, counts)):
+            raise ValueError(f"{path} is not a fairseq dictionary.")
+    args.model = next((folder / name for name in MODELS if (folder / name).is_file()), None)
+    args.sentencepiece, args.bpe_merges = args.model == folder / MODELS[1], None
+    files = [*args.dictionaries, *filter(None, [args.model])]
+    return dict.fromkeys(settings) | {"pretrained": "-".join(sha256(path)[:16] for path in files)}
 
 
 def preprocess_options(args: argparse.Namespace) -> list[str]:
     """What the options mean for fairseq-preprocess."""
     joined = ["--joined-dictionary"] if args.joined_dictionary else []
     sides = zip(("--srcdict", "--tgtdict"), map(str, args.dictionaries), strict=False)
-    return [*joined, *itertools.chain(*sides), "--workers", str(args.workers)]
+    return [*joined, *(word for side in sides for word in side), "--workers", str(args.workers)]
 
 
 def gather(corpus: Corpus, args: argparse.Namespace, downloads: Path) -> dict[str, Path]:
@@ -271,18 +277,17 @@ def prepare(
 
         bitext.write_parts(parts(), folder, sides)
 
-    tokenised = work.step("tokenised", tokenise, [digests, args.sentencepiece])
-    key = [digests, args.sentencepiece, args.bpe_merges]
-    key += list(map(sha256, filter(None, [args.model])))
-    train = [tokenised / f"train.{language}" for language in sides]
+    cutter = bitext.SentencePiece if args.sentencepiece else bitext.Bpe
     model: Path | None = args.model
-    if args.bpe_merges and not args.pretrained:
+    subwords: bitext.Side = cutter(model) if model else str  # before the work, should it be none
+    tokenised = work.step("tokenised", tokenise, [digests, args.sentencepiece])
+    key = [digests, args.sentencepiece, args.bpe_merges, *map(sha256, filter(None, [model]))]
+    if args.bpe_merges:
+        train = [tokenised / f"train.{language}" for language in sides]
         learn = bitext.learn_sentencepiece if args.sentencepiece else bitext.learn_codes
         name = MODELS[args.sentencepiece]
         model = work.step(name, partial(learn, train, args.bpe_merges), key)
-    subwords: bitext.Side = str
-    if model:
-        subwords = (bitext.SentencePiece if args.sentencepiece else bitext.Bpe)(model)
+        subwords = cutter(model)
 
     late = corpus.longest and not corpus.words_first  # the filter counts subwords
 

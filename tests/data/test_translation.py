@@ -16,7 +16,7 @@ from compgen.data.translation import extract, gather, prepare
 
 
 def options(**given: object) -> argparse.Namespace:
-    names = ("folder", "checksums", "downloads", "mirror")
+    names = ("folder", "checksums", "downloads", "mirror", "model")
     defaults = {"bpe_merges": 30, "sentencepiece": False, "workers": 1}
     return argparse.Namespace(**{**dict.fromkeys(names), **defaults, **given})
 
