@@ -5,7 +5,7 @@ from typing import Any, Optional
 
 from fairseq.dataclass import ChoiceEnum, FairseqDataclass
 
-from compgen.ranges import AT_LEAST_1, SHARE_ABOVE_0, Range, ranges
+from compgen.ranges import AT_LEAST_1, SHARE, SHARE_ABOVE_0, Range, ranges
 from compgen_fairseq.modules.vector_quantizer import SIMILARITIES
 from compgen_fairseq.options import option
 
@@ -14,6 +14,7 @@ from compgen_fairseq.options import option
     (AT_LEAST_1, ("encoder_predictor_layers", "decoder_predictor_layers")),
     (Range(2), ("source_codes", "target_codes")),
     (SHARE_ABOVE_0, ("predictor_share",)),
+    (SHARE, ("code_ema_decay",)),
 )
 @dataclass
 class SQTransformerConfig(FairseqDataclass):
@@ -61,6 +62,11 @@ class SQTransformerConfig(FairseqDataclass):
         1.0,
         "share of each training batch's sentences that p(z|context) is trained on, drawn anew for "
         "either side; 1 as published, less is faster (docs/notes/speed.md)",
+    )
+    code_ema_decay: Optional[float] = option(
+        None,
+        "decay of the moving average of their words that draws the codes; 1: none (default: 0.999 "
+        "with sal, 1 with srl, as the authors')",
     )
     sal_cross_attention: ChoiceEnum(["shared", "paper"]) = option(  # type: ignore[valid-type]
         "shared",
@@ -122,6 +128,10 @@ class SQTransformerConfig(FairseqDataclass):
             )
         if self.quantizer != "sovq" and self.mmi != "none":
             raise ValueError(f"--mmi {self.mmi} needs --quantizer sovq, not {self.quantizer}")
+        if self.code_ema_decay is None:
+            self.code_ema_decay = 0.999 if self.attention == "sal" else 1.0
+        elif self.quantizer == "none":
+            raise ValueError(f"--code-ema-decay needs {codes}")
         variant = (self.attention, self.code_classes)
         if self.class_meanings == "own" and variant != ("sal", "substitution"):
             raise ValueError(

@@ -17,9 +17,6 @@ from compgen_fairseq.modules.systematic_attention import Cache
 from compgen_fairseq.modules.transformer_layer import StreamLayer
 from compgen_fairseq.modules.vector_quantizer import VectorQuantizer
 
-#: Decay of SAL's moving average of the codes (the authors' value; SRL has none).
-EMA_DECAY = 0.999
-
 
 class StreamStack(nn.Module):
     """Embeddings, codes, layers and the prior over codes of one side; ``cfg`` is resolved."""
@@ -65,12 +62,13 @@ class StreamStack(nn.Module):
         predicts = cfg.quantizer == "sovq" and cfg.code_classes == "learned"
         self.masks = predicts and sal and not decoder
         if cfg.quantizer != "none":
+            assert cfg.code_ema_decay is not None  # as resolved
             self.quantizer = VectorQuantizer(
                 cfg.target_codes if decoder else cfg.source_codes,
                 dim,
                 len(dictionary),
                 cfg.posterior,
-                EMA_DECAY if sal else 1.0,
+                cfg.code_ema_decay,
                 straight_through=sal,
                 mask_code=self.masks,
             )

@@ -41,6 +41,7 @@ def test_impossible_combinations_are_refused(chosen, message):
         ({"attention": "sal", "quantizer": "vq"}, ("vq", "none", 0.999, True)),
         ({"attention": "plain", "quantizer": "sovq"}, ("sovq", "brown", 1.0, False)),
         ({"attention": "sal", "mmi": "tokens"}, ("sovq", "tokens", 0.999, True)),
+        ({"attention": "sal", "code_ema_decay": 0.9}, ("sovq", "brown", 0.9, True)),
         ({"attention": "srl", "code_classes": "brown"}, ("sovq", "none", 1.0, False)),
     ],
 )

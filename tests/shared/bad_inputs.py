@@ -87,6 +87,7 @@ COMBINATIONS = {
     "--valid-subset none": ("@data", "'none'"),
     "--train-subset none": ("@data", "'none'"),
     "--eval-cter": ("--eval-cter", "@data/cter"),
+    "--attention plain --code-ema-decay 0.9": ("--code-ema-decay", "codes: --quantizer sovq"),
     "--attention plain --sal-cross-attention paper": ("--sal-cross-attention", "--attention sal"),
     "--attention none": ("--attention", "choose from"),
     '--eval-exact-match-args {"baem":4}': ("--eval-exact-match-args", "baem"),
