@@ -10,8 +10,8 @@
 #   PLAIN    for proto-two-pass: the folder of a finished run of transformer
 #   BEAM     the width of evaluate.sh's beam
 #   LAUNCH   what starts the processes of a distributed training, e.g.
-#            "torchrun --nproc_per_node 8 --no-python" or "srun" (port MASTER_PORT, else by job); fairseq uses
-#            every GPU of one machine without it
+#            "torchrun --nproc_per_node 8 --no-python" or "srun" (port MASTER_PORT, else by job);
+#            fairseq uses every GPU of one machine without it
 # shellcheck shell=bash
 
 root="$(cd -P "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)"

@@ -21,9 +21,10 @@ from compgen.data.checksums import sha256
 from compgen.data.corpora import Corpus
 from compgen.data.preparation import RECORD, Parser, Preparation
 from compgen.ranges import AT_LEAST_0, AT_LEAST_1, flag_of
+from compgen.reporting.runs import read_json
 from compgen.scoring import cter, cter_rules
 from compgen.scoring.cogs import read_cases
-from compgen.text import count_lines, read_lines, read_text, suffix, write_lines
+from compgen.text import count_lines, read_lines, suffix, write_lines
 
 SCRIPT = "prepare/bitext.sh"
 PARTS = ("train", "valid", "test")
@@ -140,7 +141,7 @@ def _same_text(args: argparse.Namespace) -> None:
         ValueError: naming the option that this one lacks or has.
     """
     record = args.pretrained / RECORD if args.pretrained else None
-    there = json.loads(read_text(record))["settings"] if record and record.exists() else {}
+    there = read_json(record).get("settings", {}) if record and record.exists() else {}
     for name in ("tokenized", "lowercase"):
         if there.get(name, getattr(args, name)) != getattr(args, name):
             how = "with" if there[name] else "without"
