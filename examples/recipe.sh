@@ -85,6 +85,10 @@ train_sq() {
     esac
     if [[ $SIZE == tiny ]]; then
         method+=(--encoder-predictor-layers 1 --decoder-predictor-layers 1)
+        # SAL's learned codes follow their words as in the authors' code, whose rate is a sixth
+        if [[ "$arch ${METHOD:-sq}" == @(*' sal'?(-vq|-tokens)|'sq_transformer_scan sq') ]]; then
+            method+=(--code-ema-decay 0.994)
+        fi
     fi
     train --arch "$arch" --optimizer "$adam" --adam-betas '(0.9,0.98)' --clip-norm 0 \
         --criterion structural_cross_entropy "${method[@]}" "$@"
