@@ -85,7 +85,7 @@ train_sq() {
     esac
     if [[ $SIZE == tiny ]]; then
         method+=(--encoder-predictor-layers 1 --decoder-predictor-layers 1)
-        # SAL's learned codes follow their words as in the authors' code, whose rate is a sixth
+        # SAL's learned codes follow their words as the authors' do, whose learning rate is a sixth
         if [[ "$arch ${METHOD:-sq}" == @(*' sal'?(-vq|-tokens)|'sq_transformer_scan sq') ]]; then
             method+=(--code-ema-decay 0.994)
         fi
