@@ -1,8 +1,10 @@
-"""Text files: read whole, or refused in a sentence."""
+"""Text and JSON files: read whole, or refused in a sentence."""
 
 import contextlib
+import json
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
+from typing import Any
 
 
 @contextlib.contextmanager
@@ -25,6 +27,21 @@ def read_text(path: Path | str) -> str:
             return file.read()
     except UnicodeDecodeError as error:
         raise ValueError(f"{path}: not UTF-8 text ({error.reason})") from None
+
+
+def read_json(path: Path) -> Any:
+    """The content of a JSON file.
+
+    Raises:
+        ValueError: if it cannot be read; the message names it.
+    """
+    text = read_text(path)
+    try:
+        return json.loads(text)
+    except json.JSONDecodeError as error:
+        raise ValueError(f"{path}: not JSON ({error})") from None
+    except (ValueError, RecursionError):  # a number of thousands of digits, thousands of brackets
+        raise ValueError(f"{path}: not JSON that can be read") from None
 
 
 def read_lines(path: Path | str, n: int | None = None) -> list[str]:

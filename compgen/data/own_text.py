@@ -21,10 +21,9 @@ from compgen.data.checksums import sha256
 from compgen.data.corpora import Corpus
 from compgen.data.preparation import RECORD, Parser, Preparation
 from compgen.ranges import AT_LEAST_0, AT_LEAST_1, flag_of
-from compgen.reporting.runs import read_json
 from compgen.scoring import cter, cter_rules
 from compgen.scoring.cogs import read_cases
-from compgen.text import count_lines, read_lines, suffix, write_lines
+from compgen.text import count_lines, read_json, read_lines, suffix, write_lines
 
 SCRIPT = "prepare/bitext.sh"
 PARTS = ("train", "valid", "test")

@@ -15,10 +15,10 @@ from compgen.reporting.runs import (
     ScoreName,
     differences,
     named,
-    read_json,
     read_runs,
     short,
 )
+from compgen.text import read_json
 
 COGS = ScoreName("cogs", "best")
 

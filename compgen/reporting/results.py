@@ -18,11 +18,11 @@ from compgen.reporting.runs import (
     ScoreName,
     changed,
     fingerprint,
-    read_json,
     read_run,
 )
 from compgen.reporting.runs import settings as settings_of
 from compgen.reporting.verdicts import pack, parts
+from compgen.text import read_json
 
 STEP = re.compile(r"\| epoch (\d+): +(\d+) / (\d+) ")  # in each line of --log-format simple
 

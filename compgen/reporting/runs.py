@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 from compgen import provenance
 from compgen.data.checksums import sha256
 from compgen.reporting.flags import UNCOUNTED, decoding
-from compgen.text import read_text
+from compgen.text import read_json
 
 PREPARED = "PREPARED.json"
 RESULT = "RESULT.json"  # what examples/tables.py leaves beside a run
@@ -307,21 +307,6 @@ def short(setting: str) -> str:
 def named(setting: str, names: frozenset[str]) -> bool:
     """Whether a setting is among some names, which may be written like the flags."""
     return short(setting) in {name.lstrip("-").replace("-", "_") for name in names}
-
-
-def read_json(path: Path) -> Any:
-    """The content of a JSON file.
-
-    Raises:
-        ValueError: if it cannot be read; the message names it.
-    """
-    text = read_text(path)
-    try:
-        return json.loads(text)
-    except json.JSONDecodeError as error:
-        raise ValueError(f"{path}: not JSON ({error})") from None
-    except (ValueError, RecursionError):  # a number of thousands of digits, thousands of brackets
-        raise ValueError(f"{path}: not JSON that can be read") from None
 
 
 def _label(path: Path, seed: int) -> str:
