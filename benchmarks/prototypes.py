@@ -1,9 +1,8 @@
-"""What prototypes cost: the extraction, k-means in three ways, stage 2, generation, memory.
+"""What prototypes cost: the extraction, k-means in two ways, stage 2, generation.
 
     python benchmarks/prototypes.py DATA [--arch proto_transformer_cognition: FLAGS]
-    python benchmarks/prototypes.py --scale 40000
 
-The first form takes a folder that fairseq-preprocess wrote and measures, in one run,
+It takes a folder that fairseq-preprocess wrote and measures, in one run,
 
 - *extraction*: seconds to choose, compute and cluster the states, as a part of the seconds that
   an epoch of training takes. Both are measured on the same share of the pairs (``--pairs``), the
@@ -17,9 +16,6 @@ The first form takes a folder that fairseq-preprocess wrote and measures, in one
 
 Times are CPU seconds of this process (on a GPU: seconds of the clock), so that other load on the
 machine does not count; ``--threads 1`` keeps that comparable.
-
-The second form clusters made-up states of so many types through the streaming path (choosing,
-half-precision store, faiss), and reports the most memory that the process had.
 """
 
 import argparse
@@ -27,7 +23,6 @@ import itertools
 import json
 import logging
 import re
-import resource
 import shlex
 import statistics
 import sys
@@ -39,9 +34,7 @@ import numpy as np
 import throughput as bench  # beside this file
 import torch
 from fairseq import tasks
-from fairseq.data import Dictionary
 from sklearn.cluster import KMeans
-from torch import Tensor, nn
 
 import compgen_fairseq  # noqa: F401  (registers its architectures)
 from compgen.ranges import AT_LEAST_1
@@ -89,7 +82,7 @@ def group_states(model: Any, part: Part, settings: Settings) -> list[np.ndarray]
 
 
 def measure(args: argparse.Namespace) -> dict[str, float]:
-    """All figures of the first form."""
+    """All figures."""
     arch, _, flags = args.arch.partition(":")
     label = "transformer" + arch.strip().removeprefix("proto_transformer")
     label = label.removesuffix("_wmt_en_ro").replace("_cognition", "_iwslt_de_en")
@@ -153,74 +146,6 @@ def measure(args: argparse.Namespace) -> dict[str, float]:
     return figures
 
 
-def scale(
-    types: int, pairs: int, dim: int = 512, k: int = 5, memory: float = 8.0
-) -> dict[str, float]:
-    """Cluster made-up states of many types, whose frequencies fall as words' do."""
-    dictionary = Dictionary()
-    for i in range(types):
-        dictionary.add_symbol(f"w{i}")
-    model = Made(dictionary, dim)
-    before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20
-    corpus = MadeCorpus(types, pairs)
-    settings = Settings(k=k, min_count=2, memory=memory, max_tokens=2**15)
-    taken, found = bench.stopwatch(
-        lambda: extract(model, corpus, ["source"], settings)["source"], False
-    )
-    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20
-    figures = {"types with prototypes": len(found.types), "seconds": taken}
-    return figures | {"GiB before": before, "GiB at most": peak, "GiB for states": memory}
-
-
-class MadeCorpus:
-    """Pairs of 25 tokens, drawn anew, the same for the same index, whenever they are read."""
-
-    def __init__(self, types: int, pairs: int):
-        self.pairs = pairs
-        frequent = np.cumsum(1 / np.arange(1, types + 1))
-        self.edges = frequent / frequent[-1]
-
-    def __len__(self) -> int:
-        return self.pairs
-
-    def __getitem__(self, i: int) -> dict[str, Any]:
-        draws = np.random.Generator(np.random.PCG64(i)).random(24)
-        source = np.append(np.searchsorted(self.edges, draws) + 4, 2)
-        return {"id": i, "source": torch.from_numpy(source), "target": torch.tensor([4, 2])}
-
-    def num_tokens(self, i: int) -> int:
-        return 25
-
-    def collater(self, samples: Sequence[dict[str, Any]]) -> dict[str, Any]:
-        tokens = torch.stack([sample["source"] for sample in samples])
-        lengths = torch.full((len(samples),), 25)
-        inputs = {"src_tokens": tokens, "src_lengths": lengths}
-        return {"id": torch.tensor([s["id"] for s in samples]), "net_input": inputs}
-
-
-class Made(nn.Module):
-    """An encoder whose states are a type's vector and some noise."""
-
-    def __init__(self, dictionary: Dictionary, dim: int):
-        super().__init__()
-        self.dictionary = dictionary
-        self.embed_tokens = nn.Embedding(len(dictionary), dim)
-
-    def forward(
-        self, tokens: Tensor, src_lengths: Tensor, return_all_hiddens: bool
-    ) -> dict[str, list[Tensor]]:
-        states = self.embed_tokens(tokens)
-        return {"encoder_states": 2 * [(states + torch.rand_like(states)).transpose(0, 1)]}
-
-    @property
-    def encoder(self) -> "Made":
-        return self
-
-    @property
-    def decoder(self) -> None:
-        return None
-
-
 def lines(figures: dict[str, float]) -> Iterator[str]:
     """A Markdown table."""
     yield "| what | measured |"
@@ -233,7 +158,7 @@ def parser() -> argparse.ArgumentParser:
     """The command line."""
     p = argparse.ArgumentParser(description=(__doc__ or "").split("\n")[0])
     add = p.add_argument
-    add("data", nargs="?", metavar="DATA", help="what fairseq-preprocess wrote")
+    add("data", metavar="DATA", help="what fairseq-preprocess wrote")
     add("--arch", default=DEFAULT, metavar="NAME[: FLAGS]", help="default: %(default)s")
     for flag, default, text in (
         ("--pairs", 2000, "of the training set that are measured"),
@@ -245,12 +170,9 @@ def parser() -> argparse.ArgumentParser:
         ("--beam", 5, "hypotheses per sentence"),
         ("--length", 12, "of the hypotheses"),
         ("--threads", 1, "on the CPU"),
-        ("--scale-pairs", 200_000, "of --scale"),
     ):
         text = f"{text} (default: %(default)s)"
         add(flag, type=AT_LEAST_1.whole, default=default, help=text)
-    text = "cluster made-up states of so many types"
-    add("--scale", type=AT_LEAST_1.whole, metavar="TYPES", help=text)
     add("--cpu", action="store_true", help="use no GPU")
     add("--json", type=Path, metavar="FILE", help="write the figures there too")
     return p
@@ -259,14 +181,12 @@ def parser() -> argparse.ArgumentParser:
 def main(argv: Sequence[str] | None = None) -> None:
     """Print the figures; a bad argument ends in one sentence."""
     args = parser().parse_args(argv)
-    if (args.data is None) == (args.scale is None):
-        sys.exit("prototypes: give either DATA or --scale TYPES")
-    if args.data is not None and not any(Path(args.data).glob("dict.*.txt")):
+    if not any(Path(args.data).glob("dict.*.txt")):
         sys.exit(f"prototypes: {args.data} is not a folder that fairseq-preprocess wrote")
     torch.set_num_threads(args.threads)
     logging.disable(logging.INFO)
     try:
-        figures = measure(args) if args.scale is None else scale(args.scale, args.scale_pairs)
+        figures = measure(args)
         print("\n".join(lines(figures)))
         if args.json:
             args.json.write_text(json.dumps(figures, indent=1) + "\n")

@@ -8,17 +8,11 @@ import sys
 import traceback
 from collections.abc import Callable
 from pathlib import Path
-from typing import Protocol
 
 # their ValueErrors and OSErrors are sentences already
 PACKAGES = ("compgen", "compgen_cli", "compgen_fairseq")
 LONGEST = 600  # characters of a message that is not ours; PyTorch lists every weight
-
-
-class Command(Protocol):
-    """A command's ``main``: its arguments, without its name, to an exit status."""
-
-    def __call__(self, argv: list[str] | None = None) -> int: ...
+Command = Callable[..., int]  # a command's main: its arguments, without its name
 
 
 def sentence(error: BaseException) -> str:

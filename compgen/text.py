@@ -38,10 +38,8 @@ def read_json(path: Path) -> Any:
     text = read_text(path)
     try:
         return json.loads(text)
-    except json.JSONDecodeError as error:
+    except (ValueError, RecursionError) as error:  # thousands of brackets
         raise ValueError(f"{path}: not JSON ({error})") from None
-    except (ValueError, RecursionError):  # a number of thousands of digits, thousands of brackets
-        raise ValueError(f"{path}: not JSON that can be read") from None
 
 
 def read_lines(path: Path | str, n: int | None = None) -> list[str]:
@@ -115,6 +113,37 @@ def table(name: Path | str, lines: Sequence[str], columns: Sequence[str]) -> lis
             )
         rows.append([fields[place].strip() for place in places])
     return rows
+
+
+def read_fields(path: Path, n: int) -> list[list[str]]:
+    """The fields of each line, with tabs between them.
+
+    Raises:
+        ValueError: the file cannot be read, or a line has more or fewer than ``n``.
+    """
+    rows = [line.split("\t") for line in read_lines(path)]
+    for number, row in enumerate(rows, start=1):
+        if len(row) != n:
+            raise ValueError(f"{path}, line {number} does not have {n} fields with tabs between.")
+    return rows
+
+
+def read_dictionary(path: Path) -> list[str]:
+    """The types of a fairseq dictionary, in its order.
+
+    Raises:
+        ValueError: it cannot be read, a line is no type with its count, or a type stands twice.
+    """
+    types: list[str] = []
+    known = {"<s>", "<pad>", "</s>", "<unk>"}
+    for line in read_lines(path):
+        entry = line.removesuffix(" #fairseq:overwrite")
+        name, _, count = entry.rpartition(" ")
+        if not count.isdecimal() or (entry == line and name in known):
+            raise ValueError(f"{path} is not a fairseq dictionary.")
+        known.add(name)
+        types.append(name)
+    return types
 
 
 def write_lines(path: Path, lines: Iterable[str]) -> None:

@@ -1,13 +1,12 @@
 """``compgen-results``: keeps what a run ended with as a small file, and makes tables of them."""
 
 import argparse
-import json
 import re
 import sys
 from pathlib import Path
 
 from compgen.errors import command
-from compgen.output import write_files
+from compgen.output import write_files, write_json
 from compgen.reporting.results import result
 from compgen.reporting.results_tables import headlines, tables
 from compgen.text import read_text
@@ -42,9 +41,8 @@ def _write(args: argparse.Namespace) -> None:
     try:
         found = result(args.run, frozenset(filter(None, args.allow_differences.split(","))))
     except LookupError as error:
-        raise ValueError(f"{args.run}: its RUN.json has no {error}") from None
-    Path(args.file).parent.mkdir(parents=True, exist_ok=True)
-    write_files((args.file, json.dumps(found, indent=1, ensure_ascii=False) + "\n"))
+        raise ValueError(f"{args.run}: its RUN.json or a file of scores has no {error}") from None
+    write_json(Path(args.file), found)
 
 
 def _tables(args: argparse.Namespace) -> None:

@@ -64,18 +64,13 @@ train_sq() {
     shift
     case "${METHOD:-sq}" in
         sq) ;;                                                     # SAL on SCAN, SRL elsewhere
-        sal) method=(--attention sal) ;;                           # w. SAL
-        srl) method=(--attention srl) ;;                           # w. SRL
-        plain) method=(--attention plain) ;;                       # the Transformer baseline
+        sal | srl | plain) method=(--attention "$METHOD") ;;       # plain: the Transformer baseline
         none) method=(--attention plain --quantizer sovq) ;;       # None: SoVQ, plain attention
-        sal-vq) method=(--attention sal --quantizer vq) ;;         # - SoVQ
-        srl-vq) method=(--attention srl --quantizer vq) ;;
-        sal-tokens) method=(--attention sal --mmi tokens) ;;       # - Brown
-        srl-tokens) method=(--attention srl --mmi tokens) ;;
-        sal-brown) method=(--attention sal --code-classes brown) ;;  # beyond the paper
-        srl-brown) method=(--attention srl --code-classes brown) ;;
-        sal-substitution) method=(--attention sal --code-classes substitution) ;;
-        srl-substitution) method=(--attention srl --code-classes substitution) ;;
+        sal-vq | srl-vq) method=(--attention "${METHOD%-*}" --quantizer vq) ;;          # - SoVQ
+        sal-tokens | srl-tokens) method=(--attention "${METHOD%-*}" --mmi tokens) ;;    # - Brown
+        sal-brown | srl-brown | sal-substitution | srl-substitution)  # beyond the paper
+            method=(--attention "${METHOD%-*}" --code-classes "${METHOD#*-}")
+            ;;
         sal-meanings) method=(--attention sal --code-classes substitution --class-meanings own) ;;
         *)
             refuse "METHOD=$METHOD is none of sq, sal, srl, plain, none, sal-vq, srl-vq," \

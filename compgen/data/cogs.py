@@ -18,7 +18,7 @@ from typing import NamedTuple
 from compgen.data.preparation import Parser, Preparation, hold_out
 from compgen.data.publisher import collect, expected
 from compgen.ranges import SEED
-from compgen.text import read_lines, write_lines
+from compgen.text import read_fields, write_lines
 
 REPOSITORY = "https://raw.githubusercontent.com/najoungkim/COGS/HEAD"
 # SHA-256 of the publisher's files since the correction of September 2022.
@@ -52,15 +52,7 @@ def read(path: Path) -> list[Example]:
     Raises:
         ValueError: the file is missing or a line has not three fields.
     """
-    examples = []
-    for number, line in enumerate(read_lines(path), start=1):
-        fields = line.split("\t")
-        if len(fields) != 3:
-            raise ValueError(
-                f"{path}, line {number} does not have three fields with tabs between them."
-            )
-        examples.append(Example(*(field.strip() for field in fields)))
-    return examples
+    return [Example(*map(str.strip, fields)) for fields in read_fields(path, 3)]
 
 
 def main(argv: Sequence[str] | None = None) -> None:

@@ -15,13 +15,12 @@ HowNet describes each sense of a word by sememes, its minimal units of meaning (
       json.dump([{"en_word": s.en_word, "Def": s.Def} for s in senses], open("senses.json", "w"))
 """
 
-import json
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from pathlib import Path
 
 from compgen.data.sememes import Annotations
-from compgen.text import read_lines, read_text
+from compgen.text import read_fields, read_json, read_lines
 
 HOWNET, TRANSLATIONS, NAMES = "hownet.txt", "en2zh_dict.txt", "sememe_1400_EnZh.txt"
 
@@ -42,7 +41,7 @@ def read_translated(folder: Path) -> Annotations:
             raise ValueError(f"{folder / NAMES}, line {number} is not of the form 'NAME|名'.")
         names[chinese] = line
     chinese_words = {}
-    for number, word, sememes in _rows(folder / HOWNET):
+    for number, (word, sememes) in enumerate(read_fields(folder / HOWNET, 2), start=1):
         for sememe in sememes.split():
             if sememe not in names:
                 raise ValueError(
@@ -52,7 +51,7 @@ def read_translated(folder: Path) -> Annotations:
     return _annotations(
         (
             (english, sememe)
-            for _, english, translations in _rows(folder / TRANSLATIONS)
+            for english, translations in read_fields(folder / TRANSLATIONS, 2)
             for translation in translations.split("/")
             for sememe in chinese_words.get(translation, ())
         ),
@@ -66,30 +65,20 @@ def read_senses(path: Path) -> Annotations:
     Raises:
         ValueError: the file is missing or has another layout.
     """
-    text = read_text(path)
+    senses = read_json(path)
     try:
-        senses = json.loads(text)
         found = [
             (sense["en_word"].strip(), name.replace(" ", "_"))
             for sense in senses
             for name in SEMEME.findall(sense["Def"].partition("RMK=")[0])
         ]
-    except (ValueError, LookupError, TypeError, AttributeError, RecursionError):
+    except (LookupError, TypeError, AttributeError):
         found = []
     if not found:
         raise ValueError(
             f"{path} is not a list of OpenHowNet's senses (objects with 'en_word' and 'Def')."
         )
     return _annotations(found, (name for _, name in found))
-
-
-def _rows(path: Path) -> Iterator[tuple[int, str, str]]:
-    """Each line's number and its two fields."""
-    for number, line in enumerate(read_lines(path), start=1):
-        fields = line.split("\t")
-        if len(fields) != 2:
-            raise ValueError(f"{path}, line {number} does not have two fields, a tab between them.")
-        yield number, fields[0], fields[1]
 
 
 def _annotations(found: Iterable[tuple[str, str]], names: Iterable[str]) -> Annotations:

@@ -18,7 +18,7 @@ from compgen.data.archives import Package, gather, official
 from compgen.data.checksums import check_file, sha256
 from compgen.data.preparation import Parser, Preparation
 from compgen.data.publisher import copy_at_hand, expected
-from compgen.text import count_lines, read_lines, write_lines
+from compgen.text import count_lines, read_dictionary, write_lines
 
 DICTIONARY, CODES = "dict.txt", "code"  # files of the pre-training folder
 CONTINUED = "@@"  # after all subwords but the last of a word
@@ -76,10 +76,9 @@ class Subwords:
         from compgen.data.bitext import Bpe
 
         self.dictionary, codes = pretrained / DICTIONARY, pretrained / CODES
-        for path in (self.dictionary, codes):
-            check_file(path, None)
+        types = read_dictionary(self.dictionary)
+        check_file(codes, None)
         self.digest = f"{sha256(self.dictionary)}-{sha256(codes)}"
-        types = [line.rpartition(" ")[0] for line in read_lines(self.dictionary)]
         self._characters = set("".join(name.removesuffix(CONTINUED) for name in types))
         # some capitals have no small letter
         self._lowercase = all(c == c.lower() for c in self._characters)
@@ -143,7 +142,7 @@ def finish_sets(
         inputs: the publisher's files that were read.
 
     Raises:
-        ValueError: a subset is empty, a label is no class, or the dictionary is no such file.
+        ValueError: a subset is empty, or a label is no class.
     """
     for subset, examples in subsets.items():
         if not examples:
@@ -180,10 +179,7 @@ def _binarise_side(work: Preparation, key: str, dictionary: Path, subsets: Itera
 
     folder = work.data / key
     folder.mkdir(exist_ok=True)
-    try:
-        words = Dictionary.load(str(dictionary))
-    except (ValueError, RuntimeError):
-        raise ValueError(f"{dictionary} is not a fairseq dictionary.") from None
+    words = Dictionary.load(str(dictionary))
     words.save(str(folder / DICTIONARY))
     for subset in subsets:
         FileBinarizer.multiprocess_dataset(

@@ -23,7 +23,7 @@ from compgen.data.preparation import RECORD, Parser, Preparation
 from compgen.ranges import AT_LEAST_0, AT_LEAST_1, flag_of
 from compgen.scoring import cter, cter_rules
 from compgen.scoring.cogs import read_cases
-from compgen.text import count_lines, read_json, read_lines, suffix, write_lines
+from compgen.text import count_lines, read_dictionary, read_json, read_lines, suffix, write_lines
 
 SCRIPT = "prepare/bitext.sh"
 PARTS = ("train", "valid", "test")
@@ -139,8 +139,17 @@ def _same_text(args: argparse.Namespace) -> None:
     Raises:
         ValueError: naming the option that this one lacks or has.
     """
-    record = args.pretrained / RECORD if args.pretrained else None
-    there = read_json(record).get("settings", {}) if record and record.exists() else {}
+    if args.pretrained is None:
+        return
+    record = args.pretrained / RECORD
+    found = read_json(record) if record.exists() else {"settings": {}}
+    there = found.get("settings") if isinstance(found, dict) else None
+    if not isinstance(there, dict):
+        raise ValueError(f"{record} does not say how its text was prepared.")
+    if "lowercase" not in there and not args.lowercase:  # of a published corpus
+        text = "".join(name for path in args.dictionaries for name in read_dictionary(path))
+        if text == text.lower() != text.upper():
+            raise ValueError(f"{args.pretrained} has no capitals: say --lowercase.")
     for name in ("tokenized", "lowercase"):
         if there.get(name, getattr(args, name)) != getattr(args, name):
             how = "with" if there[name] else "without"

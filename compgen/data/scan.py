@@ -17,12 +17,13 @@ This module needs the standard library only; ``prepare_scan`` is the command.
 
 import hashlib
 import itertools
-import os
 from collections.abc import Callable, Sequence
 from functools import cache, partial
 from pathlib import Path
 from typing import NamedTuple
 
+from compgen.data.checksums import check_file
+from compgen.data.publisher import own_copy
 from compgen.text import read_lines
 
 VERBS = ("walk", "look", "run", "jump")
@@ -188,30 +189,29 @@ def read_official(path: Path | str) -> list[Pair]:
     return pairs
 
 
-def split(name: str, data: Path | str | None = None, published: bool = False) -> Split:
+def split(name: str, data: Path | None = None, published: bool = False) -> Split:
     """The training and test pairs of the split ``name`` (one of ``SPLITS``).
 
     Args:
         name: a split of ``RULES``, which is generated, or another one, which is read.
         published: read a split of ``RULES``, too, for the order of the publisher's files.
-        data: the folder of the publisher's files (a clone of github.com/brendenlake/SCAN) or one
-            with that folder in it as ``scan``; by default the environment's ``COMPGEN_DATA``.
+        data: the folder of the publisher's files, a clone of github.com/brendenlake/SCAN; by
+            default ``$COMPGEN_DATA/scan``.
 
     Raises:
-        ValueError: a file is not the publisher's.
-        FileNotFoundError: a file that is needed is not there.
+        ValueError: a file is missing or not the publisher's.
     """
     if name in RULES and not published:
         return RULES[name]()
-    data = data or os.environ.get("COMPGEN_DATA")
-    hint = "set COMPGEN_DATA to the folder that holds scan/, or name it with --from"
-    if not data:
-        raise FileNotFoundError(f"The SCAN split {name} is read from the official files: {hint}.")
-    root = Path(data, "scan") if Path(data, "scan").is_dir() else Path(data)
+    root = own_copy("scan", data)
+    if root is None:
+        raise ValueError(
+            f"The SCAN split {name} is read from the official files: name their folder with --from,"
+            " or set COMPGEN_DATA to the one that holds it as scan/."
+        )
     paths = [root / _official_path(name, part) for part in ("train", "test")]
     for path in paths:
-        if not path.is_file():
-            raise FileNotFoundError(f"The SCAN file {path} is missing: {hint}.")
+        check_file(path, None)
     if hashlib.sha256(b"".join(p.read_bytes() for p in paths)).hexdigest() != OFFICIAL[name]:
         raise ValueError(f"The files of {name} in {root} are not the official ones (checksum).")
     return Split(read_official(paths[0]), read_official(paths[1]))

@@ -17,13 +17,13 @@ from urllib.parse import urlsplit
 
 from tqdm import tqdm
 
-from compgen.data.checksums import check_file, read_checksums, sha256
+from compgen.data.checksums import read_checksums, sha256
 from compgen.data.corpora import CORPORA, Corpus, Files
 from compgen.data.preparation import Parser, Preparation
 from compgen.data.publisher import collect, copy_at_hand, own_copy
 from compgen.provenance import cores
 from compgen.ranges import AT_LEAST_0, AT_LEAST_1, flag_of
-from compgen.text import count_lines, read_lines
+from compgen.text import count_lines, read_dictionary
 
 ARCHIVES = (".tgz", ".tar")
 MODELS = ("code", "sentencepiece.model")
@@ -120,12 +120,7 @@ def subword_settings(args: argparse.Namespace, languages: Sequence[str]) -> dict
     folder = args.pretrained.resolve()
     args.dictionaries = [folder / f"dict.{language}.txt" for language in languages]
     for path in args.dictionaries:
-        check_file(path, None)
-        counts = (
-            line.removesuffix(" #fairseq:overwrite").rpartition(" ")[2] for line in read_lines(path)
-        )
-        if not all(map(str.isdecimal, counts)):
-            raise ValueError(f"{path} is not a fairseq dictionary.")
+        read_dictionary(path)
     args.model = next((folder / name for name in MODELS if (folder / name).is_file()), None)
     args.sentencepiece, args.bpe_merges = args.model == folder / MODELS[1], None
     files = [*args.dictionaries, *filter(None, [args.model])]

@@ -106,6 +106,8 @@ def read(path: Path | str, expected: int | None = None, plain: bool = False) -> 
     rows = split_lines(text) if plain else []
     if plain and not any(SENTENCE.match(row) or " | INFO | " in row for row in rows):
         hypotheses = single_spaced(rows)
+        if not hypotheses:
+            raise ValueError(f"{path}: there are no sentences to score")
         if expected not in (None, len(hypotheses)):
             raise ValueError(f"{path}: it has {len(hypotheses)} lines, not --expected {expected}")
         return Generation([""] * len(hypotheses), [], hypotheses, path)

@@ -6,7 +6,7 @@ from fairseq_commands import load, status
 from small_models import MODELS, PROTO
 
 ARCHITECTURES = {
-    **{name: MODELS[name] for name in ("sal", "cat")},
+    "sal": MODELS["sal"],
     "proto-target": [
         *(*PROTO, "--prototypes", "target-side"),
         *("--prototype-stage1-epochs", 1, "--prototype-min-count", 5),

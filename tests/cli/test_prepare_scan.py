@@ -34,7 +34,7 @@ def test_folder_is_complete(prepared: Path) -> None:
 
 def test_the_last_lines_of_the_official_file(tmp_path: Path, public: Callable[[str], Path]) -> None:
     official = public("scan")
-    run("addjump", tmp_path / "scan", "--valid=last20", f"--from={official.parent}")
+    run("addjump", tmp_path / "scan", "--valid=last20", f"--from={official}")
     file = official / "add_prim_split" / "tasks_train_addprim_jump.txt"
     commands = [line.split(" OUT: ")[0].removeprefix("IN: ") for line in file.open()]
     raw = tmp_path / "scan" / "raw"

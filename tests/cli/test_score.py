@@ -55,7 +55,7 @@ def test_moses_has_general_rules_for_languages_without_own(language, tmp_path):
     assert f"|detok:moses.{language.lower()}|" in found["signature"]
 
 
-def test_the_references_can_come_from_a_file(tiny_log, tiny_data, tmp_path):
+def test_the_references_can_come_from_a_file(tiny_log, tiny_data):
     raw = tiny_data.parent / "test.tgt"
     assert "FEP" in raw.read_text()  # an unknown word, lost in the log
     options = ["--reference", str(raw), "--json"]

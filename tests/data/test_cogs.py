@@ -15,7 +15,7 @@ LINE = "Zoe thought .\tthink . agent ( x _ 1 , Zoe )\tprim_to_subj_proper\n"
 def test_read_names_the_line(tmp_path: Path, line: str) -> None:
     path = tmp_path / "gen.tsv"
     path.write_text(LINE + line + "\n")
-    with pytest.raises(ValueError, match=r"gen\.tsv, line 2 does not have three fields"):
+    with pytest.raises(ValueError, match=r"gen\.tsv, line 2 does not have 3 fields"):
         cogs.read(path)
 
 

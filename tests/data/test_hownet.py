@@ -31,9 +31,9 @@ def test_a_word_has_the_sememes_of_its_translations(folder: Path) -> None:
 @pytest.mark.parametrize(
     ("name", "line", "message"),
     [
-        ("hownet.txt", "水 液", "hownet.txt, line 5 does not have two fields"),
+        ("hownet.txt", "水 液", "hownet.txt, line 5 does not have 2 fields"),
         ("hownet.txt", "冰\t冷", "hownet.txt, line 5: the sememe 冷 is not in sememe_1400_EnZh"),
-        ("en2zh_dict.txt", "ice", "en2zh_dict.txt, line 6 does not have two fields"),
+        ("en2zh_dict.txt", "ice", "en2zh_dict.txt, line 6 does not have 2 fields"),
         ("sememe_1400_EnZh.txt", "cold", "EnZh.txt, line 5 is not of the form"),
     ],
 )
@@ -62,7 +62,7 @@ def test_senses_of_openhownet(tmp_path: Path) -> None:
 @pytest.mark.parametrize("text", ["", "[]", "{}", '[{"en_word": "apple"}]', "[1]", '{"a": "b"}'])
 def test_what_is_no_list_of_senses_is_refused(tmp_path: Path, text: str) -> None:
     (tmp_path / "senses.json").write_text(text)
-    with pytest.raises(ValueError, match=r"senses\.json is not a list of OpenHowNet's senses"):
+    with pytest.raises(ValueError, match=r"senses\.json(: not JSON| is not a list of OpenHow)"):
         hownet.read_senses(tmp_path / "senses.json")
 
 

@@ -34,7 +34,7 @@ def test_sentences_look_like_the_pretraining_text(folder: Path) -> None:
     [
         ("T@@ 1\n. 1\n", "The Film.", "The ilm ."),  # of the capitals it has the T alone
         ("\U0001d400 1\n", "The Film", "the film"),  # a capital that has no small letter
-        ("&apos;t 1\n' 1\n& 1\n; 1\np 1\n", "isn't", "isn &apos;t"),  # as Moses escapes it
+        ("&apos;t 1\n' 1\n& 1\n; 1\n", "isn't", "isn &apos;t"),  # as Moses escapes it
     ],
 )
 def test_marks_of_the_pretraining_text(more, sentence, expected, tmp_path: Path) -> None:
@@ -79,12 +79,16 @@ def test_bad_examples_leave_nothing(folder: Path, tmp_path: Path) -> None:
         assert list(tmp_path.iterdir()) == []
 
 
-def test_broken_dictionary(tmp_path: Path) -> None:
+@pytest.mark.parametrize("text", ["word\n", "word 1\nword 2\n", "<s> 1\n"])
+def test_broken_dictionary(text: str, tmp_path: Path) -> None:
     broken = pretrained(tmp_path / "data")
-    (broken / "dict.txt").write_text("word\n")
-    examples = [Example("the film was good", None, "1")]
-    with (
-        pytest.raises(ValueError, match=r"dict\.txt is not a fairseq dictionary"),
-        Preparation("prepare/test.sh", tmp_path / "dest", {}) as work,
-    ):
-        finish_sets(work, {"test": examples}, Subwords(broken), ("0", "1"), {})
+    (broken / "dict.txt").write_text(text)
+    with pytest.raises(ValueError, match=r"dict\.txt is not a fairseq dictionary"):
+        Subwords(broken)
+
+
+def test_a_symbol_in_the_dictionary_adds_no_characters(tmp_path: Path) -> None:
+    folder = pretrained(tmp_path / "data")
+    with (folder / "dict.txt").open("a") as file:
+        file.write("<s> 1 #fairseq:overwrite\n")
+    assert "1" not in Subwords(folder)("the 1 film")

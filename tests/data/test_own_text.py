@@ -2,7 +2,9 @@
 
 import gzip
 import json
+from contextlib import nullcontext
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
@@ -97,3 +99,19 @@ def test_a_bad_line_is_named(name, line, wanted, tmp_path):
     table.write_text(f"{good}\n{line}\n")
     with pytest.raises(ValueError, match=f"{name}, line 2: it is not .*{wanted}"):
         written({"train": [table]}, {"valid": 1, "test": 1}, tmp_path / "made")
+
+
+def test_text_with_capitals_for_a_model_without(tmp_path):
+    """A folder of a published corpus does not say whether it was lowercased; its words do."""
+    paths = [tmp_path / f"dict.{side}.txt" for side in ("en", "de")]
+    args = SimpleNamespace(
+        pretrained=tmp_path, dictionaries=paths, lowercase=False, tokenized=False
+    )
+    for words, refused in ((("a", "ein"), True), (("a", "Ein"), False), (("狗", "犬"), False)):
+        for path, word in zip(paths, words, strict=True):
+            path.write_text(f"{word} 1\n")
+        with pytest.raises(ValueError, match="no capitals") if refused else nullcontext():
+            own_text._same_text(args)
+    (tmp_path / "PREPARED.json").write_text("[]")
+    with pytest.raises(ValueError, match=r"PREPARED\.json does not say how its text"):
+        own_text._same_text(args)

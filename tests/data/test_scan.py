@@ -95,7 +95,6 @@ def test_few_shot_splits(n: int, official: Path) -> None:
     extra = {pair for pair in train if "jump" in pair.command.split()} - {("jump", "I_JUMP")}
     assert len(extra) == n
     assert extra | set(test) == set(scan.split("addjump").test)
-    assert scan.split(f"jump_num{n}", official.parent) == (train, test)
 
 
 def test_files_are_found_through_the_environment(
@@ -107,9 +106,9 @@ def test_files_are_found_through_the_environment(
 
 def test_missing_files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("COMPGEN_DATA", raising=False)
-    with pytest.raises(FileNotFoundError, match="set COMPGEN_DATA"):
+    with pytest.raises(ValueError, match="set COMPGEN_DATA"):
         scan.split("simple")
-    with pytest.raises(FileNotFoundError, match=r"tasks_train_simple\.txt is missing"):
+    with pytest.raises(ValueError, match=r"tasks_train_simple\.txt is missing"):
         scan.split("simple", tmp_path)
 
 

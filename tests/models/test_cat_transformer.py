@@ -11,7 +11,6 @@ from random_batches import (
     batch,
     both_sides,
     build_model,
-    configured,
     step_by_step,
 )
 
@@ -80,25 +79,6 @@ def test_what_is_added_to_the_transformer():
         *("composition.value_proj", "enhancement.qkv_proj", "enhancement.out_proj"),
         "enhancement.layer_norm",
     }
-
-
-@pytest.mark.parametrize(
-    ("arch", "layers", "dim", "ffn", "heads", "codes"),
-    [
-        ("cat_transformer", 6, 512, 2048, 8, 1000),
-        ("cat_transformer_iwslt_de_en", 6, 512, 1024, 4, 1000),
-        ("cat_transformer_scan", 3, 256, 512, 4, 32),
-        ("cat_transformer_cogs", 3, 256, 512, 4, 1000),
-        ("cat_transformer_cognition", 6, 512, 1024, 8, 1000),
-    ],
-)
-def test_presets(arch, layers, dim, ffn, heads, codes):
-    args = configured(arch)
-    for side in ("encoder", "decoder"):
-        sizes = ("layers", "embed_dim", "ffn_embed_dim", "attention_heads")
-        assert [getattr(args, f"{side}_{s}") for s in sizes] == [layers, dim, ffn, heads]
-    assert args.codes == codes
-    assert configured(arch, codes=7).codes == 7
 
 
 def test_options_out_of_a_yaml_file_count():

@@ -34,7 +34,7 @@ from compgen_fairseq.modules.vector_quantizer import VectorQuantizer
 
 GOLDEN = Path(__file__).parents[1] / "golden"
 FILES = ("sq_sal", "sq_sal_no_padding_no_ema", "sq_srl")
-PAD, EOS = 1, 2
+PAD = 1
 
 #: Ours by the authors': where a parameter of theirs lies in ours.
 LAYER = {

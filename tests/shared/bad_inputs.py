@@ -203,11 +203,11 @@ def cases() -> Iterator[Case]:
     for kind, file in BROKEN_DATA.items():
         folder = f"@broken/{kind}"
         yield case(TRAIN.replace("@data", folder, 1), folder, file)
-        if kind not in ("small-dictionary", "empty-dictionary"):  # those are other models'
+        if kind in ("missing", "no-dictionary", "half-index", "no-binary"):
             names = [file] if kind != "no-binary" else []
             yield case(f"{GENERATE} --path @sq.pt".replace("@data", folder), folder, *names)
-            if "dict" in file:
-                yield case(f"compgen-analyze codes @sq.pt {folder}", f"{folder}/{file}")
+        if "dict" in file and kind not in ("small-dictionary", "empty-dictionary"):
+            yield case(f"compgen-analyze codes @sq.pt {folder}", f"{folder}/{file}")
     for command in READERS:
         for kind in BROKEN_CHECKPOINTS if command in THOROUGH else FEW:
             file = f"@checkpoints/{kind}.pt"
