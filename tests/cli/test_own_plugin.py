@@ -10,7 +10,14 @@ OWN = """
 from dataclasses import dataclass
 
 from compgen_fairseq import SQTransformerModel  # registers all of compgen_fairseq
-from compgen_fairseq.models.sq_config import SQTransformerConfig
+from compgen_fairseq.criterions.structural_cross_entropy import (
+    StructuralCrossEntropyConfig,
+    StructuralCrossEntropyCriterion,
+)
+from compgen_fairseq.criterions.terms_cross_entropy import WeightedTerm
+from compgen_fairseq.models.sq_config import PRESETS, SQTransformerConfig
+from compgen_fairseq.options import register_preset
+from fairseq.criterions import register_criterion
 from fairseq.models import register_model
 
 print("imported")
@@ -26,8 +33,19 @@ class OwnModel(SQTransformerModel):
     def build_model(cls, cfg, task):
         print("built")
         model = super().build_model(cfg, task)
-        assert model.cfg.noise == 0.5
+        assert (model.cfg.noise, model.cfg.attention) == (0.5, "sal")
         return model
+
+
+register_preset("own_sq", "own_sq_scan", PRESETS["sq_transformer_scan"])
+
+
+@register_criterion("own_loss", dataclass=StructuralCrossEntropyConfig)
+class OwnLoss(StructuralCrossEntropyCriterion):
+    def weighted_terms(self, net_output, model, dummy):
+        size = model.encoder.stack.embedding.weight.norm()
+        own = WeightedTerm("own_size", 0.5, size, size.new_ones(()))
+        return [*super().weighted_terms(net_output, model, dummy), own]
 """
 
 
@@ -36,16 +54,17 @@ def test_a_subclass_trains_with_our_criterion_and_is_named_where_it_is_not_known
 ):
     (tmp_path / "own").mkdir()
     (tmp_path / "own" / "__init__.py").write_text(OWN)
-    run(
+    log = run(
         "fairseq_cli.train",
         *(tiny_data, "--user-dir", tmp_path / "own", "--cpu", *SIZES, *tiny_training),
-        *("--task", "compgen_translation", "--arch", "own_sq", "--noise", 0.5),
-        *("--criterion", "structural_cross_entropy", "--max-update", 1),
+        *("--task", "compgen_translation", "--arch", "own_sq_scan", "--noise", 0.5),
+        *("--criterion", "own_loss", "--max-update", 1),
         *("--no-epoch-checkpoints", "--save-dir", tmp_path),
     )
+    assert "| own_size " in log
     model = tmp_path / "checkpoint_last.pt"
     said = run("compgen_cli.analyze", "codes", model, tiny_data, status=1)
-    assert f"{model} is of the architecture own_sq, which nothing imported has" in said
+    assert f"{model} is of the architecture own_sq_scan, which nothing imported has" in said
     words = ["codes", model, tiny_data, "--user-dir", tmp_path / "own", "--json"]
     said = subprocess.check_output([f"{instant()}/compgen-analyze", *words], stderr=subprocess.PIPE)
     assert json.loads(said)["source"]  # and what the plugin prints is not in it

@@ -233,6 +233,17 @@ def generated(save, **log):
     return os.pathsep.join([str(save / "bin"), instant(), os.environ["PATH"]])
 
 
+def test_a_decoding_that_fails_says_why_and_leaves_no_log(tmp_path):
+    data, save = tmp_path / "data", tmp_path / "save"
+    write_lines(data / "PREPARED.json", ['{"pairs": {"test": 1}}'])
+    path = generated(save, sources=["x"], targets=["y"], hypotheses=["y"])
+    end = ["echo '1 | INFO | x' >&2", "echo 'CUDA out of memory' >&2", "exit 1"]
+    write_lines(save / "bin/fairseq-generate", ["#!/bin/sh", 'head -n 2 "$SAVE/said"', *end])
+    said = script("cogs/evaluate.sh", data, save, PATH=path, SAVE=str(save), status=1)
+    assert "CUDA out of memory\n" in said and "INFO" not in said
+    assert not list(save.glob("test.*"))
+
+
 def test_the_references_are_of_the_target_language(tmp_path):
     data, save = tmp_path / "data", tmp_path / "save"
     write_lines(data / "PREPARED.json", ['{"pairs": {"test": 1}}'])

@@ -1,6 +1,7 @@
 """The queue of runs: through the real recipes, on tiny data, killed and called again."""
 
 import argparse
+import fcntl
 import json
 import os
 import re
@@ -11,6 +12,7 @@ import sys
 import time
 import tomllib
 
+import folders
 import pytest
 from folders import Folder
 from instant import instant
@@ -257,3 +259,13 @@ def test_errors_are_sentences(tmp_path):
     no_jobs = ("--status", "--jobs", 0, "--file", runs)
     assert "--jobs is at least 1, not 0" in tables(tmp_path, "", *no_jobs, status=2)
     assert "[Errno 2]" in tables(tmp_path, "cogs", "--file", tmp_path / "none", status=2)
+
+
+def test_two_runs_prepare_one_data_folder_in_turn(tmp_path):
+    """The second waits for the lock that the first holds beside the folder."""
+    with folders._alone(str(tmp_path / "data")) as held:
+        assert len(held) == 1
+        with (tmp_path / "data.lock").open() as other, pytest.raises(BlockingIOError):
+            fcntl.flock(other, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    with (tmp_path / "data.lock").open() as other:
+        fcntl.flock(other, fcntl.LOCK_EX | fcntl.LOCK_NB)
