@@ -147,8 +147,11 @@ def test_two_workers_that_are_killed_end_with_the_same_parameters(
     assert_same(tmp_path / "whole", tmp_path / "killed")
 
 
-def test_a_run_that_is_killed_while_it_copies_a_checkpoint_resumes(flags, deadly, tmp_path):
-    run = [*flags("plain"), "--save-dir"]
+@pytest.mark.parametrize("architecture", ["plain", "syntactic"])
+def test_a_run_that_is_killed_while_it_copies_a_checkpoint_resumes(
+    architecture, flags, deadly, tmp_path
+):
+    run = [*flags(architecture), "--save-dir"]
     assert status("train", *run, tmp_path / "whole") == 0
     killed = [*run, tmp_path / "killed"]
     assert status("train", *killed, "--max-update", 14) == 0

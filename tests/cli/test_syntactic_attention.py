@@ -6,6 +6,7 @@ import pytest
 from fairseq_commands import load
 
 from compgen.scoring import generate_log
+from compgen_fairseq import SyntacticAttentionModel
 
 SIZES = "--encoder-embed-dim=12 --encoder-hidden-size=24 --semantic-dim=16 --dropout=0.1".split()
 
@@ -32,13 +33,15 @@ def generated(trained, tiny_data, plugin, run):
     return log, generate_log.parse(log.splitlines(keepends=True))
 
 
-def test_it_learns_a_word_by_word_code(trained, generated):
+def test_it_learns_a_word_by_word_code(trained, generated, tiny_data):
     values = [float(v) for v in re.findall(r"exact_match ([\d.]+)", trained[1])]
     assert len(values) == 3 and values[-1] > 50
     _, parsed = generated
     pairs = list(zip(parsed.sources, parsed.hypotheses, strict=True))
     assert len(pairs) == 37
     assert sum(h == s.upper() for s, h in pairs) > 18
+    hub = SyntacticAttentionModel.from_pretrained(trained[0], "checkpoint_last.pt", tiny_data)
+    assert [hub.translate(s, beam=5) for s, _ in pairs[:5]] == [h for _, h in pairs[:5]]
 
 
 def test_the_alignment_is_the_words_own_order(generated):
