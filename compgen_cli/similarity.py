@@ -26,8 +26,8 @@ def main(argv: list[str] | None = None) -> int:
 
     from compgen_fairseq.analysis.similarity import measure
 
-    for chatty in ("fairseq", "compgen_fairseq"):
-        logging.getLogger(chatty).setLevel(logging.ERROR)
+    logging.getLogger("fairseq").setLevel(logging.ERROR)
+    logging.getLogger("compgen_fairseq").setLevel(logging.WARNING)
     measured = measure(args)
     write_files((args.json_out, f"{json.dumps(measured)}\n"))
     if args.json:

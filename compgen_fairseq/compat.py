@@ -45,7 +45,7 @@ from compgen_fairseq.around import around  # noqa: E402
 
 logger = logging.getLogger(__name__)
 
-NEW_FOLDERS: list[str] = []  # of checkpoints, which this process has made
+NEW_FOLDERS: list[str] = []  # of checkpoints: a command that fails takes them away if empty
 
 
 def apply() -> None:
@@ -63,14 +63,6 @@ around(data_utils, "infer_language_pair")(files.find_language_pair)
 around(checkpoint_utils, "load_checkpoint_to_cpu")(files.open_checkpoint)
 around(hub_utils, "from_pretrained")(files.open_run)
 around(checkpoint_utils, "load_model_ensemble_and_task")(files.open_models)
-
-
-@around(checkpoint_utils, "verify_checkpoint_directory")
-def remember_a_new_folder(verify: Callable[..., None], save_dir: str) -> None:
-    """Have a command that fails take away the folder it made for checkpoints, if that is empty."""
-    if not os.path.exists(save_dir):
-        NEW_FOLDERS.append(save_dir)
-    verify(save_dir)
 
 
 @around(AMPOptimizer, "step")
@@ -173,8 +165,7 @@ def begin_a_training(
     fairseq looks whether a training has ended only after an update, and for the metric only after
     the first validation. fairseq-hydra-train has no flags to look at before.
     """
-    told = trainer.cfg.model, trainer.cfg.task, trainer.cfg.criterion
-    if all(map(OmegaConf.is_config, told)):  # old parts of fairseq have no configuration
+    if "job_logging_cfg" in trainer.cfg:  # of fairseq-hydra-train
         flags.check(flags.of_config(trainer.cfg))
     flags.choose_the_best(cfg)
     metric = cfg.best_checkpoint_metric
@@ -298,6 +289,9 @@ def read_flags(
         args.tpu = False
     _count_processes(args)
     flags.check(args)
+    folder = getattr(args, "save_dir", None)
+    if folder and not os.path.exists(folder):
+        NEW_FOLDERS.append(folder)
     return parsed
 
 

@@ -232,7 +232,7 @@ def test_what_is_not_said_is_named(command, missing, capsys):
 def test_folders_that_were_there_are_not_taken_away(tmp_path, monkeypatch):
     monkeypatch.setattr(compat, "NEW_FOLDERS", made := [])
     for folder in (tmp_path, tmp_path / "new"):
-        compat.remember_a_new_folder(lambda _: None, str(folder))
+        parse(f"data --arch transformer --save-dir {folder}")
     assert made == [str(tmp_path / "new")]
 
 

@@ -248,7 +248,7 @@ def test_similarity_is_the_correlation_of_single_phrases(pretrained, frozen, dat
     assert tuned["score"] == tuned["representations"]["comp"]
 
 
-def test_similarity_of_one_representation(pretrained, data, tmp_path):
+def test_similarity_of_one_representation(pretrained, data, tmp_path, caplog):
     out = tmp_path / "comp.json"
     flags = ["--representation", "comp", "--json-out", out, "--cpu"]
     said = output("compgen-similarity", pretrained, data / "bird", *flags)
@@ -265,8 +265,13 @@ def test_similarity_of_one_representation(pretrained, data, tmp_path):
     state["cfg"].model.arch = state["cfg"].model._name = "own"
     state["cfg"] = OmegaConf.to_container(state["cfg"], resolve=True, enum_to_str=True)
     torch.save(state, changed := tmp_path / "own.pt")
-    flags += ["--user-dir", own]
-    assert output("compgen-similarity", changed, data / "bird", *flags) == said
+    own = ["--user-dir", own]
+    assert output("compgen-similarity", changed, data / "bird", *flags, *own) == said
+    state["cfg"]["model"] |= {"arch": "cat_tiny", "_name": "cat_tiny"}
+    state["cfg"]["criterion"]["ablation"] = "sufficiency"
+    torch.save(state, changed)
+    output("compgen-similarity", changed, data / "bird", *flags)
+    assert "nothing has trained the mixed states of" in caplog.text
 
 
 def test_correlation_that_is_not_defined():
