@@ -56,6 +56,8 @@ def fetch(url: str, sha256: str, path: Path) -> Path:
             reason = f"HTTP {error.code} {error.reason}"
         except (OSError, http.client.HTTPException) as error:
             reason = str(getattr(error, "reason", error)) or type(error).__name__
+        except ValueError:
+            raise ValueError(f"{url} is not an http or https address.") from None
         failures = 1 if _size(part) > before else failures + 1
         if failures == ATTEMPTS:
             raise ValueError(

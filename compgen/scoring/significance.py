@@ -195,8 +195,8 @@ def compare_bleu(
         seed: of the resamples, at least 1: sacreBLEU takes 0 for no seed.
 
     Raises:
-        ValueError: if the lengths differ, there are fewer than two sentences, or more than fit into
-            memory.
+        ValueError: if the lengths differ, there are fewer than two sentences, the test is none of
+            these, or the seed is not positive.
     """
     import numpy as np
     from sacrebleu.significance import PairedTest, Result
@@ -210,12 +210,16 @@ def compare_bleu(
         raise ValueError(f"{len(a)}, {len(b)} and {len(references)} sentences are not pairs")
     if len(references) < 2:
         raise ValueError("fewer than two units cannot be resampled")
+    if test not in BLEU_TESTS:
+        raise ValueError(f"the test is one of {', '.join(BLEU_TESTS)}, not {test!r}")
     resamples = resamples or RESAMPLES[test]
     if resamples * len(references) > MOST_DRAWN:
         raise ValueError(
             f"--resamples {resamples} of {len(references)} sentences don't fit into memory: "
             f"at most {MOST_DRAWN // len(references)}"
         )
+    if seed < 1:
+        raise ValueError(f"the seed must be at least 1, not {seed}")
     texts = plain_text(a, options), plain_text(b, options)
     with (
         mock.patch.dict(os.environ, SACREBLEU_SEED=str(seed)),  # it is read from nowhere else

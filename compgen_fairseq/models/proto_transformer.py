@@ -226,8 +226,17 @@ class ProtoTransformerModel(TransformerModel):
                         parameter.requires_grad_(on)
 
     def upgrade_state_dict_named(self, state_dict: dict[str, Any], name: str) -> None:
-        """A checkpoint of the plain Transformer is one of stage 1."""
+        """A checkpoint of the plain Transformer is one of stage 1.
+
+        Raises:
+            ValueError: on one whose new sublayers stood inside a LayerNorm.
+        """
         super().upgrade_state_dict_named(state_dict, name)
+        if any("self_attn_layer_norm.prototype_attn" in key for key in state_dict):
+            raise ValueError(
+                "this proto_transformer is from a revision without --prototype-layer and without "
+                "dropout on prototypes: train it again, or use revision a96ce48"
+            )
         own = {key: value for key, value in self.state_dict().items() if "prototype" in key}
         if not any("prototype" in key for key in state_dict):
             state_dict.update(own)

@@ -327,6 +327,19 @@ class SQTransformerModel(FairseqEncoderDecoderModel):
             assert stack.quantizer is not None
             stack.quantizer.update_ema(side.embeddings, side.codes, side.keep & count)
 
+    def upgrade_state_dict_named(self, state_dict: dict[str, Tensor], name: str) -> None:
+        """Refuse a checkpoint whose codes were learned with other predictors.
+
+        Raises:
+            ValueError: on predictors without a gate; models without predictors load.
+        """
+        super().upgrade_state_dict_named(state_dict, name)
+        if any(key.endswith("predictor.mask_code") for key in state_dict):
+            raise ValueError(
+                "this checkpoint's code predictors have no gate and no bias, as sq_transformer's "
+                "had before version 0.2: train it again"
+            )
+
 
 for _name, _preset in PRESETS.items():
     register_preset("sq_transformer", _name, _preset)

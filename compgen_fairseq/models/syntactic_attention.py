@@ -324,6 +324,20 @@ class SyntacticAttentionModel(FairseqEncoderDecoderModel):
                 )
         return super().forward(*args, **kwargs)
 
+    def upgrade_state_dict_named(self, state_dict: dict[str, Any], name: str) -> None:
+        """Refuse what is another model.
+
+        Raises:
+            ValueError: the checkpoint's decoder writes a start marker before the first word, or has
+                every word say something of what a class exchanges.
+        """
+        super().upgrade_state_dict_named(state_dict, name)
+        if not state_dict.keys().isdisjoint(("decoder.output.0.weight", "decoder.classes")):
+            raise ValueError(
+                "the checkpoint is of an earlier Syntactic Attention, whose decoder writes other "
+                "words: train it again"
+            )
+
     def missing_classes(self) -> tuple[str, None] | None:
         """Which classes, and how many (any), are still to be handed to :meth:`assign_classes`."""
         classes = self.encoder.classes

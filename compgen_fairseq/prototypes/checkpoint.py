@@ -48,6 +48,12 @@ def load(path: str, data: str, **options: Any) -> tuple[dict[str, Any], Any, Any
     utils.set_torch_seed(cfg.common.seed)
     with contextlib.redirect_stdout(sys.stderr):  # what a plugin of one's own prints
         model = task.build_model(cfg.model, from_checkpoint=True)
+    words = state["model"]["encoder.embed_tokens.weight"].size(0)
+    if words != len(task.source_dictionary):
+        raise ValueError(
+            f"{path} was trained with {words} source types, the dictionary in {data} has "
+            f"{len(task.source_dictionary)}"
+        )
     if kind == "transformer":
         known = [name in state["model"] for name, _ in model.named_parameters()]
         state["last_optimizer_state"] = make_room(state.get("last_optimizer_state"), known)

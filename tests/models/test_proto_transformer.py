@@ -135,6 +135,16 @@ def test_checkpoints_carry_the_table_and_stage_1_may_be_a_plain_transformer():
     assert torch.equal(run(fresh.eval()), run(plain))
 
 
+def test_a_checkpoint_with_the_sublayer_in_a_layer_norm_is_refused():
+    model = build()
+    state = {
+        name.replace("prototype_attn", "self_attn_layer_norm.prototype_attn"): value
+        for name, value in model.state_dict().items()
+    }
+    with pytest.raises(ValueError, match="train it again, or use revision"):
+        model.load_state_dict(state)
+
+
 def test_a_copy_is_independent():
     model = fill(build()).eval()
     expected = run(model)

@@ -124,6 +124,13 @@ def test_a_model_of_fairseqs_choices_is_pickled_whole():
     assert model.cfg.attention == "sal"
 
 
+def test_a_checkpoint_from_before_the_gates_is_refused():
+    model = build()
+    state = {**model.state_dict(), "encoder.stack.predictor.mask_code": torch.zeros(1)}
+    with pytest.raises(ValueError, match="train it again"):
+        model.load_state_dict(state)
+
+
 def test_the_flag_that_ties_embeddings_does_not_untie_them():
     words = "data --arch sq_transformer_scan --share-decoder-input-output-embed".split()
     args = options.parse_args_and_arch(options.get_training_parser(), words)

@@ -126,6 +126,14 @@ def test_a_class_alone_means_the_words_that_it_exchanges():
     torch.testing.assert_close(meant[2:4, pair], written[2:4, pair] - bias[pair])
 
 
+@pytest.mark.parametrize("key", ["decoder.output.0.weight", "decoder.classes"])
+def test_an_earlier_checkpoint_is_refused(key):
+    state = build().state_dict()
+    state[key] = state["decoder.output.weight"]
+    with pytest.raises(ValueError, match=r"of an earlier Syntactic Attention, .*: train it again"):
+        build().load_state_dict(state)
+
+
 def test_another_task_cannot_hand_in_classes():
     model = build(syntactic_classes="substitution").train()
     with pytest.raises(RuntimeError, match="--syntactic-classes substitution: the classes come"):

@@ -106,6 +106,10 @@ def test_what_is_not_paired_is_refused():
         compare_bleu(["a"], ["b"], ["a"], BleuOptions())
     with pytest.raises(ValueError, match="2, 1 and 2 sentences are not pairs"):
         compare_bleu(["a", "b"], ["a"], ["a", "b"], BleuOptions())
+    with pytest.raises(ValueError, match="seed must be at least 1, not 0"):
+        compare_bleu(["a", "b"], ["a", "b"], ["a", "b"], BleuOptions(), seed=0)
+    with pytest.raises(ValueError, match="the test is one of bs, ar, not 'xx'"):
+        compare_bleu(["a", "b"], ["a", "b"], ["a", "b"], BleuOptions(), test="xx")
     with pytest.raises(ValueError, match="2 and 3 values are not pairs"):
         relative_change([1, 0], [1, 1, 1])
 
