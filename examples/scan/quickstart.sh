@@ -4,7 +4,7 @@
 # a page of results.
 #   [SEED=1] [UPDATES=2200] [DATA_DIR=data-bin] [RUNS_DIR=runs] bash examples/scan/quickstart.sh
 # Batches have half the recipe's tokens: many small updates teach more than few large ones. Three to five
-# minutes on two cores: sal-meanings 83%, plain 29% (seed 1, AMD EPYC; machines round differently). The
+# minutes on two cores: sal-meanings 83%, plain 14% (seed 1, AMD EPYC; machines round differently). The
 # whole trainings:
 # `python examples/tables.py runs 'scan-addjump-2x/64-wide/(plain|sal-meanings)\.1$'`.
 # What is there already is used again; an interrupted training resumes.
