@@ -3,6 +3,7 @@
 pooch checks checksums, but begins a broken download anew.
 """
 
+import errno
 import http.client
 import time
 import urllib.error
@@ -17,6 +18,7 @@ CHUNK = 1 << 18  # bytes read at once
 TIMEOUT = 60  # seconds without a byte
 ATTEMPTS = 5  # in a row that bring no byte
 PAUSE = 0.5  # seconds before the second attempt; doubled each time
+DISK = (errno.EACCES, errno.EDQUOT, errno.EFBIG, errno.EIO, errno.ENOSPC, errno.EROFS)
 
 
 def fetch(url: str, sha256: str, path: Path) -> Path:
@@ -34,6 +36,7 @@ def fetch(url: str, sha256: str, path: Path) -> Path:
     Raises:
         ValueError: if the server does not give the file, the connection breaks again and again,
             or the file, downloaded or already there, has another checksum.
+        OSError: if the disk cannot take it, with the name of the ``.part``.
     """
     if path.exists():
         _check(path, sha256, f"{path} is there but is not {url}", "remove it and run again")
@@ -55,6 +58,8 @@ def fetch(url: str, sha256: str, path: Path) -> Path:
                 raise ValueError(f"{url} cannot be downloaded: {error.reason}.") from None
             reason = f"HTTP {error.code} {error.reason}"
         except (OSError, http.client.HTTPException) as error:
+            if isinstance(error, OSError) and error.errno in DISK:
+                raise OSError(error.errno, error.strerror, str(part)) from None
             reason = str(getattr(error, "reason", error)) or type(error).__name__
         except ValueError:
             raise ValueError(f"{url} is not an http or https address.") from None

@@ -121,6 +121,15 @@ def test_hopeless_connection_keeps_what_came(publisher: Publisher, path: Path) -
     assert path.with_name("archive.tgz.part").read_bytes() == CONTENT[:1000]
 
 
+def test_full_disk_is_no_broken_connection(publisher: Publisher, path: Path) -> None:
+    path.parent.mkdir()
+    part = path.with_name("archive.tgz.part")
+    part.symlink_to("/dev/full")
+    with pytest.raises(OSError, match=f"No space left on device: '{part}'"):
+        fetch(publisher.url, SHA256, path)
+    assert len(publisher.asked) == 1
+
+
 @pytest.mark.parametrize(("status", "asked"), [(404, 1), (503, fetching.ATTEMPTS)])
 def test_refusals(publisher: Publisher, path: Path, status: int, asked: int) -> None:
     publisher.status = status
