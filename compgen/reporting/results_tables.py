@@ -21,9 +21,9 @@ DOWN = " ↓"  # behind the name of a score whose best value is the lowest
 INTRODUCTION = """\
 # Results
 
-Scores are percentages over whole test sets. *Mean ± std*, *median* and *worst* are over n seeds, of
+Scores are percentages over whole test sets. *Mean ± std*, *median* and *worst* are over seeds, of
 the checkpoint that validation chose; *last checkpoint* is mean ± std of the last one. *Paper* is
-the paper's own figure, *ours* a method of no paper.
+the paper's own figure, *ours* a method of no paper. A seed in brackets is left out of the scores.
 """
 
 
@@ -31,6 +31,7 @@ the paper's own figure, *ours* a method of no paper.
 class Trained:
     """The runs of one method in one setting, and those that are left out of the mean."""
 
+    setting: str
     row: Row
     left_out: tuple[Run, ...]
 
@@ -51,8 +52,7 @@ def tables(folder: Path | str) -> str:
     """RESULTS.md.
 
     Raises:
-        ValueError: if a file cannot be read, or results that are to stand in one table cannot be
-            compared.
+        ValueError: if a file cannot be read, or results of one setting cannot be compared.
     """
     papers, places = _papers(Path(folder) / PAPERS), _places(Path(folder))
     text = [INTRODUCTION, papers["introduction"]]
@@ -61,8 +61,7 @@ def tables(folder: Path | str) -> str:
         text.append(f"## {paper.get('title', data)}\n")
         if "source" in paper:
             text.append(f"Paper: {paper['source']}.\n")
-        for setting, runs in places[data].items():
-            text += [f"### {setting}\n", *_table(runs, paper, papers["ours"])]
+        text += _tables(places[data], paper, papers["ours"])
     return "\n".join(text).rstrip("\n") + "\n"
 
 
@@ -79,7 +78,7 @@ def headlines(folder: Path | str) -> str:
         data, _, setting = place.partition("/")
         paper = papers.get(data, {})
         runs = places.get(data, {}).get(setting, [])
-        rows = {method.row.label: method for method in _methods(runs, ()) if method.row.runs}
+        rows = {one.row.label: one for one in _methods(setting, runs, ()) if one.row.runs}
         name = ScoreName(score, "best")
         if rows.keys() & set(names):
             cells = [_headline(one, name, rows, paper.get(score, {})) for one in names]
@@ -150,40 +149,51 @@ def _papers(file: Path) -> dict[str, Any]:
     return found
 
 
-def _table(runs: Sequence[Run], paper: dict[str, Any], ours: Sequence[str]) -> list[str]:
-    """A table of one setting, and what is to be said below it."""
-    _must_agree(runs, "data", lambda run: run.settings[DATA])
+def _tables(
+    settings: dict[str, list[Run]], paper: dict[str, Any], ours: Sequence[str]
+) -> list[str]:
+    """A table for each score of a data set, and what is to be said below them."""
     figures = {name: found for name, found in paper.items() if isinstance(found, dict)}
+    order = [method for found in figures.values() for method in found]
+    methods: list[Trained] = []
+    for setting, runs in settings.items():
+        _must_agree(runs, "data", lambda run: run.settings[DATA])
+        _must_agree([run for run in runs if decoded(run) is not None], "ways to decode", decoded)
+        methods += _methods(setting, runs, order)
+    runs = [run for runs in settings.values() for run in runs]
     names = dict.fromkeys(score.name for run in runs for score in run.scores)
     shown = [name for name in figures or names if name in names]
-    methods = _methods(runs, [method for found in figures.values() for method in found])
-    _must_agree([run for run in runs if decoded(run) is not None], "ways to decode", decoded)
-    lines = [
-        "| score | method | n | mean ± std | median | worst | last checkpoint | paper | updates "
-        "| epochs | parameters |",
-        "| --- | --- | " + " | ".join(9 * ["---:"]) + " |",
-    ]
+    text = []
     for name in shown:
-        scores = [ScoreName(name, checkpoint) for checkpoint in CHECKPOINTS]
-        for row in (method.row for method in methods if method.row.runs):
-            best, last = map(row.summary, scores)
-            if best is None or last is None:
-                continue
-            cells = [f"{name}{DOWN if best.lower_is_better else ''}"]
-            cells += [f"{row.label} (ours)" if row.label in ours else row.label, str(best.n)]
-            cells += [best.spread, f"{best.median:.2f}", f"{best.worst:.2f}", last.spread]
-            cells += [
-                figures.get(name, {}).get(row.label, ""),
-                span([run.updates for run in row.runs]),
-            ]
-            cells += [_mean(run.record["epochs"] for run in row.runs)]
-            cells += [span([run.record["parameters"] for run in row.runs])]
-            lines.append(f"| {' | '.join(cells)} |")
-    return ["\n".join([*lines, ""]), *_notes(runs, methods, shown)]
+        rows = [_row(method, name, figures.get(name, {}), ours) for method in methods]
+        title = f"{name.replace('_', ' ')}{DOWN if ScoreName(name, 'best').lower_is_better else ''}"
+        head = "method | seeds | mean ± std | median | worst | last checkpoint | paper | updates"
+        lines = [f"### {title}\n", f"| setting | {head} | epochs | parameters |"]
+        lines += ["| --- | --- | --- | " + " | ".join(8 * ["---:"]) + " |", *filter(None, rows)]
+        text.append("\n".join([*lines, ""]))
+    return [*text, *_notes(runs, methods, shown)]
 
 
-def _methods(runs: Sequence[Run], order: Iterable[str]) -> list[Trained]:
-    """The runs by method, in the papers' order."""
+def _row(method: Trained, name: str, figures: dict[str, str], ours: Sequence[str]) -> str:
+    """A line of a score's table; nothing if the method was not given it."""
+    row = method.row
+    seeds = [str(run.seed) for run in row.runs] + [f"({run.seed})" for run in method.left_out]
+    cells = [method.setting, f"{row.label} (ours)" if row.label in ours else row.label]
+    cells += [", ".join(seeds)]
+    if not row.runs:
+        return f"| {' | '.join(cells)} |{8 * ' |'}"
+    best, last = (row.summary(ScoreName(name, checkpoint)) for checkpoint in CHECKPOINTS)
+    if best is None or last is None:
+        return ""
+    cells += [best.spread, f"{best.median:.2f}", f"{best.worst:.2f}", last.spread]
+    cells += [figures.get(row.label, ""), span([run.updates for run in row.runs])]
+    cells += [_mean(run.record["epochs"] for run in row.runs)]
+    cells += [span([run.record["parameters"] for run in row.runs])]
+    return f"| {' | '.join(cells)} |"
+
+
+def _methods(setting: str, runs: Sequence[Run], order: Iterable[str]) -> list[Trained]:
+    """The runs of a setting by method, in the papers' order."""
     methods = []
     for label in dict.fromkeys([*order, *(run.label for run in runs)]):
         alike = sorted((run for run in runs if run.label == label), key=lambda run: run.seed)
@@ -192,7 +202,7 @@ def _methods(runs: Sequence[Run], order: Iterable[str]) -> list[Trained]:
             _must_agree(alike, "scores", lambda run: sorted(map(" of ".join, run.scores)))
             _must_agree(alike, "ways to score", _signatures)
             row = Row(label, tuple(run for run in alike if not untrained(run)))
-            methods.append(Trained(row, tuple(filter(untrained, alike))))
+            methods.append(Trained(setting, row, tuple(filter(untrained, alike))))
     return methods
 
 
@@ -202,11 +212,11 @@ def _signatures(run: Run) -> list[str]:
 
 
 def _must_agree(runs: Sequence[Run], what: str, value: Callable[[Run], Any]) -> None:
-    """Refuse results of one table that differ in what must be the same."""
+    """Refuse results of one setting that differ in what must be the same."""
     for run in runs[1:]:
         if value(run) != value(runs[0]):
             raise ValueError(
-                f"{runs[0].path} and {run.path} stand in one table but differ in their {what} "
+                f"{runs[0].path} and {run.path} are of one setting but differ in their {what} "
                 f"({value(runs[0])} and {value(run)})"
             )
 
@@ -218,22 +228,15 @@ def _notes(runs: Sequence[Run], methods: Sequence[Trained], shown: Sequence[str]
         for score, found in run.scores.items()
         if score.name in shown
     )
-    seeds = (f"{m.row.label} {_list(run.seed for run in m.row.runs)}" for m in methods)
+    left_out = (
+        f"Left out: at most {UNTRAINED:.0f}% of the pairs held out from training right (in the "
+        "paper: of the training pairs). "
+    )
+    said = left_out if any(method.left_out for method in methods) else ""
     return [
-        *_left_out(methods),
         *_changes(methods),
-        f"{told(run.record['chosen'] for run in runs)} Seeds: {'; '.join(seeds)}.\n",
-        f"{_list(stamps)}\n",
-    ]
-
-
-def _left_out(methods: Sequence[Trained]) -> list[str]:
-    out = [f"{m.row.label} {_list(r.seed for r in m.left_out)}" for m in methods if m.left_out]
-    if not out:
-        return []
-    return [
-        f"Left out of n, with at most {UNTRAINED:.0f}% of the pairs held out from training right "
-        f"(in the paper: of the training pairs): {_list(out)}.\n"
+        f"{said}{told(run.record['chosen'] for run in runs)}\n",
+        f"{', '.join(stamps)}\n",
     ]
 
 
@@ -241,25 +244,25 @@ def _changes(methods: Sequence[Trained]) -> list[str]:
     """The relative change of CTER between each method and its baseline."""
     from compgen.scoring.significance import relative_change
 
-    by_method = {method.row.label: method.row for method in methods if method.row.runs}
+    rows = {(one.setting, one.row.label): one.row for one in methods if one.row.runs}
     told = []
-    for row in by_method.values():
-        baseline = by_method.get(baseline_of(row.label))
-        if baseline is None or row.label in ("plain", "transformer"):
+    for (setting, label), row in rows.items():
+        baseline = rows.get((setting, baseline_of(label)))
+        if baseline is None or label in ("plain", "transformer"):
             continue
         for name in ("cter instance", "cter aggregate"):
             a, b = (_pooled(one, ScoreName(name, "best")) for one in (baseline, row))
             if len(a) == len(b) and any(a):
                 change, (low, high) = relative_change(a, b)
                 told.append(
-                    f"| {name} | {row.label} | {baseline.label} | {change:+.1f}% | "
+                    f"| {name} | {setting} | {label} | {baseline.label} | {change:+.1f}% | "
                     f"[{low:+.1f}%, {high:+.1f}%] |"
                 )
     if not told:
         return []
     head = [
-        "| relative change | method | to | | 95% interval |",
-        "| --- | --- | --- | ---: | --- |",
+        "| relative change | setting | method | to | | 95% interval |",
+        "| --- | --- | --- | --- | ---: | --- |",
     ]
     note = (
         "The interval is a paired bootstrap over groups of sentences that share a compound; a "
@@ -285,7 +288,3 @@ def _pooled(row: Row, score: ScoreName) -> list[float]:
 def _mean(values: Iterable[float | None]) -> str:
     known = [value for value in values if value is not None]
     return f"{sum(known) / len(known):,.0f}" if known else ""
-
-
-def _list(values: Iterable[object]) -> str:
-    return ", ".join(map(str, values))

@@ -93,7 +93,7 @@ def make(tmp_path):
     return make
 
 
-def test_a_table_for_each_setting(make, tmp_path):
+def test_a_table_of_settings_for_each_score(make, tmp_path):
     for method, seed, value in (("sal", 1, 90), ("mine", 1, 80), ("plain", 7, 5)):
         make(method, seed, value, decoding="--beam 1 --user-dir own")
     make("sal", 2, 70, decoding="--beam 1")
@@ -101,16 +101,18 @@ def test_a_table_for_each_setting(make, tmp_path):
         make("plain", seed, 6, "tiny/b")
     said = tables(tmp_path / "results")
     assert "\n\nOur settings.\n## Tiny\n\nPaper: A paper, Table 1.\n" in said
-    first, second = said.split("### a\n")[1].split("### b\n")
-    rows = [line for line in first.splitlines() if line.startswith("| exact_match")]
-    assert rows == [
-        "| exact_match | plain | 1 | 5.00 | 5.00 | 5.00 | 5.00 | 12.5 ± 1 | 1,200 | 2 | 3,000 |",
-        "| exact_match | sal | 2 | 80.00 ± 14.14 | 80.00 | 70.00 | 80.00 ± 14.14 | 99 | 1,200 | 2 "
+    assert said.split("### exact match\n\n")[1].splitlines()[2:] == [
+        "| a | plain | 7 | 5.00 | 5.00 | 5.00 | 5.00 | 12.5 ± 1 | 1,200 | 2 | 3,000 |",
+        "| a | sal | 1, 2 | 80.00 ± 14.14 | 80.00 | 70.00 | 80.00 ± 14.14 | 99 | 1,200 | 2 "
         "| 3,000 |",
-        "| exact_match | mine (ours) | 1 | 80.00 | 80.00 | 80.00 | 80.00 |  | 1,200 | 2 | 3,000 |",
+        "| a | mine (ours) | 1 | 80.00 | 80.00 | 80.00 | 80.00 |  | 1,200 | 2 | 3,000 |",
+        "| b | plain | 1, 2 | 6.00 ± 0.00 | 6.00 | 6.00 | 6.00 ± 0.00 | 12.5 ± 1 | 1,200 | 2 "
+        "| 3,000 |",
+        "",
+        "Checkpoints were chosen by exact_match on valid (test20).",
+        "",
+        "`metric:exact_match`",
     ]
-    assert "chosen by exact_match on valid (test20). Seeds: plain 7; sal 1, 2; mine 1." in first
-    assert "`metric:exact_match`" in first and "| plain | 2 | 6.00 ± 0.00 |" in second
 
 
 def test_headlines_stand_in_the_readme(make, tmp_path):
@@ -142,19 +144,20 @@ def test_syntactic_attention_that_learned_nothing_is_listed_and_left_out(part, m
         make("syntactic", seed, 40 * seed, chosen={**held_out, "value": valid})
         make("lstm", seed, 40 * seed, chosen={**held_out, "value": valid})
     said = tables(tmp_path / "results")
-    assert "| syntactic | 1 | 40.00 |" in said and "| lstm | 2 | 60.00 ± 28.28 |" in said
-    assert "at most 10% of the pairs held out from training right" in said
-    assert "(in the paper: of the training pairs): syntactic 2.\n" in said
+    assert "| syntactic | 1, (2) | 40.00 |" in said and "| lstm | 1, 2 | 60.00 ± 28.28 |" in said
+    assert "Left out: at most 10% of the pairs held out from training right (in the paper: " in said
+    make("syntactic", 3, 9, "tiny/b", chosen={**held_out, "value": 1.0})
+    assert "| b | syntactic | (3) | | | | | | | | |\n" in tables(tmp_path / "results")
     (tmp_path / "results" / "papers.toml").write_text(
         'headlines = [["tiny/a", "exact_match", "", "syntactic", ""]]'
     )
     assert "| `syntactic` 40.00 (n = 1, 1 left out) |" in headlines(tmp_path / "results")
     # a small loss is no small accuracy
     make("syntactic", 2, 80, chosen={**held_out, "metric": "loss", "value": 0.01})
-    assert "| syntactic | 2 | 60.00 ± 28.28 |" in tables(tmp_path / "results")
+    assert "| syntactic | 1, 2 | 60.00 ± 28.28 |" in tables(tmp_path / "results")
     # of a part of the test set nothing follows about training
     make("syntactic", 2, 80, chosen={**held_out, "from": "test20", "value": 10.0})
-    assert "| syntactic | 2 | 60.00 ± 28.28 |" in tables(tmp_path / "results")
+    assert "| syntactic | 1, 2 | 60.00 ± 28.28 |" in tables(tmp_path / "results")
 
 
 def test_the_relative_change_of_cter(make, tmp_path):
@@ -163,9 +166,9 @@ def test_the_relative_change_of_cter(make, tmp_path):
     make("srl", 1, 30, "other/a", cter=[0.2, 0.4, 0.2, 0.2] * 50)
     make("proto", 1, 30, "other/a", cter=[0.2, 0.4, 0.2, 0.0] * 50)  # there is no transformer
     said = tables(tmp_path / "results")
-    assert "| cter instance ↓ | plain | 2 | 50.00 ± 0.00 |" in said
-    assert "| cter instance | srl | plain | -50.0% | [-50.0%, -50.0%] |" in said
-    assert "| cter aggregate | srl | plain | +0.0% | [+0.0%, +0.0%] |" in said
+    assert "\n### cter instance ↓\n" in said and "| a | plain | 1, 2 | 50.00 ± 0.00 |" in said
+    assert "| cter instance | a | srl | plain | -50.0% | [-50.0%, -50.0%] |" in said
+    assert "| cter aggregate | a | srl | plain | +0.0% | [+0.0%, +0.0%] |" in said
     assert "| proto | transformer" not in said and "| proto | plain" not in said
 
 
@@ -189,11 +192,11 @@ def test_what_cannot_stand_in_a_table_is_one_sentence(make, tmp_path):
             make("sal", 1, 50, decoding="--beam 1")
         other = make("sal", 2, 50, **change)
         said = message()
-        assert f"sal.1.json and {other} stand in one table but differ in their {what}" in said
+        assert f"sal.1.json and {other} are of one setting but differ in their {what}" in said
     other.unlink()
     other = make("plain", 2, 50, decoding="--beam 5")  # of another method
     first = other.with_name("sal.1.json")
-    assert f"{other} and {first} stand in one table but differ in their ways to d" in message()
+    assert f"{other} and {first} are of one setting but differ in their ways to d" in message()
     other.unlink()
     other = make("sal", 2, 50, decoding="--beam 1")
     other.rename(other.with_name("plain.2.json"))
