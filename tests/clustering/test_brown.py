@@ -106,3 +106,10 @@ def test_classes_are_numbered_by_frequency_and_deterministic():
     mass = np.bincount(classes, weights=np.asarray(counts.sum(0)).ravel(), minlength=3)
     assert list(mass) == sorted(mass, reverse=True)
     assert np.array_equal(classes, brown_classes(counts, 3))
+
+
+def test_more_classes_than_the_window_are_made(monkeypatch):
+    monkeypatch.setattr(brown, "WINDOW", 3)
+    text = [np.random.default_rng(1).integers(1, 12, 200)]
+    classes = brown_classes(bigram_counts(text, 12, 0), 6)
+    assert set(classes) == set(range(6))

@@ -248,3 +248,15 @@ def test_another_task_is_refused():
     del task.word_sememes
     with pytest.raises(ValueError, match="goes with --task cat_pretraining"):
         CATPretrainingCriterion(CATPretrainingConfig(), task)
+
+
+def test_the_reported_loss_is_the_mean_over_all_batches():
+    model, criterion = (
+        make_model(TASK).eval(),
+        CATPretrainingCriterion(CATPretrainingConfig(), TASK),
+    )
+    parts = [criterion(model, make_batch(TASK, part)) for part in ([0, 1], [2, 3, 4, 5])]
+    with metrics.aggregate() as found:
+        criterion.reduce_metrics([log for *_, log in parts])
+    expected = sum(float(loss) for loss, *_ in parts) / sum(int(size) for _, size, _ in parts)
+    assert found.get_smoothed_values()["loss"] == pytest.approx(expected, abs=1e-3)

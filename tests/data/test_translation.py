@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 from sentence_files import pack
 
+from compgen.data import cognition
 from compgen.data.corpora import CORPORA, Corpus
 from compgen.data.preparation import Preparation
 from compgen.data.translation import extract, gather, prepare
@@ -188,3 +189,14 @@ def test_multi30k(public: Callable[[str], Path], tmp_path: Path) -> None:
     listed = tmp_path / "sums"
     listed.write_text(f"{hashlib.sha256(changed.read_bytes()).hexdigest()}  {changed.name}\n")
     assert len(gather(corpus, options(folder=copy, checksums=listed), tmp_path)) == 6
+
+
+def test_the_recipes_numbers_are_the_published_ones():
+    names = ("merges", "longest", "ratio", "held_out")
+    assert {name: tuple(getattr(c, n) for n in names) for name, c in CORPORA.items()} == {
+        "wmt17_en_de": (40_000, 250, 1.5, 100),
+        "wmt14_en_fr": (40_000, 250, 1.5, 1333),
+        "iwslt14_en_de": (10_000, 175, 1.5, 23),
+        "multi30k_en_de": (10_000, 0, 1.5, 0),
+    }
+    assert (cognition.MERGES, cognition.LOW_RESOURCE_PAIRS) == (2000, 1000)

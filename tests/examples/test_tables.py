@@ -269,3 +269,54 @@ def test_two_runs_prepare_one_data_folder_in_turn(tmp_path):
             fcntl.flock(other, fcntl.LOCK_EX | fcntl.LOCK_NB)
     with (tmp_path / "data.lock").open() as other:
         fcntl.flock(other, fcntl.LOCK_EX | fcntl.LOCK_NB)
+
+
+def test_no_more_run_at_a_time_than_jobs(tmp_path, monkeypatch):
+    """Of two jobs another call does one."""
+    queue, (b, *_) = queue_of(tmp_path, "run 1 tiny/a b,c,d,e 1")
+    held, sizes = (b.path / "lock").open("a"), []
+    fcntl.flock(held, fcntl.LOCK_EX)
+
+    def start(self, folder):
+        self.tried.add(folder.run.path)
+        self.children[folder.run.path] = argparse.Namespace(poll=lambda: None)
+        sizes.append(len(self.children))
+
+    monkeypatch.setattr(Queue, "_start", start)
+    monkeypatch.setattr(
+        Queue, "_wait", lambda q: q.children.popitem() if q.children else held.close()
+    )
+    assert queue.work() == 1 and sizes == [1, 1, 1, 1]
+
+
+def test_a_range_of_seeds_has_both_ends(tmp_path):
+    runs = parse(file(tmp_path, "run 1 tiny/a b 1-3,7"))
+    assert [run.seed for run in runs] == ["1", "2", "3", "7"]
+
+
+def test_a_folder_that_is_worked_on_is_left_alone(tmp_path, monkeypatch):
+    (run,) = parse(file(tmp_path, "run 1 tiny/a b 1"))
+    folder = Folder(run, tmp_path)
+    folder.path.mkdir(parents=True)
+    monkeypatch.setattr(Folder, "_step", lambda *_: pytest.fail("a step was done"))
+    with (folder.path / "lock").open("a") as held:
+        fcntl.flock(held, fcntl.LOCK_EX)
+        with pytest.raises(TablesError, match="is being worked on already"):
+            folder.do(tmp_path)
+
+
+def test_nothing_of_the_environment_decides_a_run(tmp_path, monkeypatch):
+    names = "METHOD SEED SIZE UPDATES STAGE1_EPOCHS SELECT BEAM PLAIN LAUNCH".split()
+    for name in names:
+        monkeypatch.setenv(name, "theirs")
+    (run,) = parse(file(tmp_path, "run 1 tiny/a b 1"))
+    given = Folder(run, tmp_path)._environment()
+    assert {name: given[name] for name in names if name in given} == {"METHOD": "b", "SEED": "1"}
+
+
+def test_the_data_folder_is_locked_while_it_is_prepared(tmp_path, monkeypatch):
+    (run,) = parse(file(tmp_path, "data own scan scan.sh addjump", "run 1 own/a b 1"))
+    held = {}
+    monkeypatch.setattr(Folder, "_step", lambda _, name, __, locks: held.update({name: len(locks)}))
+    assert Folder(run, tmp_path).do(tmp_path / "data-bin") == 0
+    assert held == {"prepare": 2, "train": 1, "evaluate": 1, "result": 1}

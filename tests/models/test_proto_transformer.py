@@ -6,8 +6,16 @@ from types import SimpleNamespace
 import pytest
 import torch
 from fairseq.data import Dictionary
-from random_batches import both_sides, build_model, configured, step_by_step
+from random_batches import (
+    both_sides,
+    build_model,
+    configured,
+    dictionary,
+    dictionary_of,
+    step_by_step,
+)
 
+from compgen_fairseq.models.known_dictionary import fingerprint
 from compgen_fairseq.modules.prototype_attention import PrototypeAttention
 
 SIZES = both_sides(layers=2, embed_dim=16, ffn_embed_dim=32, attention_heads=2)
@@ -233,3 +241,10 @@ def test_presets_are_the_papers(arch, k, heads, ffn):
 def test_bad_options_are_refused(options, reason):
     with pytest.raises(ValueError, match=reason):
         build(**options)
+
+
+def test_tables_know_the_dictionary_of_their_side():
+    task = SimpleNamespace(source_dictionary=dictionary(4), target_dictionary=dictionary_of("a"))
+    model = build_model("proto_transformer", task, prototypes="source-and-target", **SIZES)
+    for side, table in model.tables().items():
+        assert table.fingerprint == fingerprint(getattr(task, f"{side}_dictionary"))

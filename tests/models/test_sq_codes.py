@@ -6,6 +6,8 @@ import torch.nn.functional as F
 from random_batches import EOS, LENGTHS, PAD, batch, build_model
 from sq_models import build
 
+from compgen_fairseq.modules.vector_quantizer import VectorQuantizer
+
 
 @pytest.mark.parametrize("left_pad_target", [False, True])
 def test_the_prior_predicts_the_code_of_the_target_token(left_pad_target):
@@ -179,3 +181,18 @@ def test_it_starts_as_the_published_runs():
         # Xavier's, with a gain of the root of 1/2
         assert part.std().item() == pytest.approx((2 * 256) ** -0.5, rel=0.05)
     assert attention.out_proj.bias.eq(0).all()
+
+
+def test_padding_moves_no_codebook(monkeypatch):
+    model, seen = build().train(), []
+    outputs = model(**batch(LENGTHS)["net_input"], structural=True)[1]["structural"]
+    monkeypatch.setattr(VectorQuantizer, "update_ema", lambda self, *args: seen.append(args[-1]))
+    model.update_codebooks(outputs)
+    for kept, side in zip(seen, (outputs.source, outputs.target), strict=True):
+        assert torch.equal(kept, side.keep) and not kept.all()
+
+
+def test_validation_masks_the_same_words_each_time():
+    tokens, model = batch(LENGTHS)["net_input"]["src_tokens"], build()
+    masked = [model.encoder(tokens, structural=True)["side"].marginal for _ in range(9)]
+    assert all(torch.equal(one, masked[0]) for one in masked)

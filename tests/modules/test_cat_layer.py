@@ -3,6 +3,7 @@
 import torch
 from fairseq.models.transformer import TransformerConfig
 from fairseq.modules.transformer_layer import TransformerEncoderLayerBase
+from random_batches import both_sides, build_model
 
 from compgen_fairseq.modules.cat_layer import CATLayer
 
@@ -29,3 +30,10 @@ def test_the_parts_are_chained():
     torch.testing.assert_close(outputs.attention, attention)
     torch.testing.assert_close(outputs.mix, made.enhancement(comp, outputs.cont, PADDING))
     torch.testing.assert_close(mix, outputs.mix.transpose(0, 1))
+
+
+def test_the_enhancement_has_half_of_the_heads():
+    for heads, half in ((4, 2), (1, 1)):
+        sizes = both_sides(layers=1, embed_dim=16, ffn_embed_dim=32, attention_heads=heads)
+        (layer,) = build_model("cat_transformer", **sizes).encoder.layers
+        assert isinstance(layer, CATLayer) and layer.enhancement.num_heads == half

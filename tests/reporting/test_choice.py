@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from compgen.reporting.choice import choice, told
+from compgen.reporting.choice import ANEW, choice, told
 from compgen.reporting.report import Report, Row
 from compgen.reporting.report_tables import methods_table
 from compgen.reporting.runs import Run
@@ -60,3 +60,8 @@ def test_the_report_has_the_mean_over_seeds_or_none(run):
     assert [cell.text for cell in table.rows[0]][-1] == "85.25 ± 6.7"
     table = methods_table(Report((Row("sal", (*runs, run(seed=3))),), ()))  # has no log
     assert [cell.text for cell in table.rows[0]][-1] == "-"
+
+
+def test_a_checkpoint_chosen_anew_is_so_by_what_follows():
+    said = "| fairseq | the best checkpoint is chosen anew, by exact_match\n"
+    assert ANEW.split(f"before\n{said}after")[-1].endswith("after") and len(ANEW.split(said)) == 2

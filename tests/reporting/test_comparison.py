@@ -214,3 +214,7 @@ def test_cogs_counts_the_generalization_cases(make, tmp_path):
     whole, macro = compare(reported(*([run] for run in runs))).found
     assert whole.p_sentences == stats.binomtest(7, 7).pvalue
     assert macro.untested == "cogs macro has no value for a sentence"
+
+
+def test_five_seeds_against_five_are_divided_in_every_way():
+    assert over_seeds([1.0, 2, 3, 4, 5], [6.0, 7, 8, 9, 10]) == pytest.approx(2 / 252, rel=1e-9)

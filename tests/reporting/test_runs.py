@@ -13,7 +13,15 @@ from logs import write_log
 from compgen.data.checksums import sha256
 from compgen.reporting.flags import flags
 from compgen.reporting.results import result
-from compgen.reporting.runs import differences, fingerprint, named, read_run, read_runs, short
+from compgen.reporting.runs import (
+    differences,
+    fingerprint,
+    named,
+    read_run,
+    read_runs,
+    settings,
+    short,
+)
 
 EXACT = {"metric": "exact_match", "score": 50.0, "correct": 1, "total": 2, "signature": "m:e|n:2"}
 
@@ -261,7 +269,13 @@ def test_every_number_of_a_score_file_has_its_name(make):
     files = {
         "test1.best": {**EXACT, "score": 99.0},
         "cter.last": {"metric": "cter", "instance": 20, "aggregate": 50.5, "signature": "c"},
-        "cogs.best": {"metric": "cogs", "score": 80, "lexical": 90, "structural": None, "macro": 1},
+        "cogs.best": {
+            "metric": "cogs",
+            "score": 80,
+            "lexical": 90,
+            "structural": 70,
+            "macro": None,
+        },
         "bleu.last": {"metric": "bleu", "score": 60.5, "brevity_penalty": 1.0, "signature": "b"},
         "codes.best": {"source": [["a"]]},
     }
@@ -273,13 +287,13 @@ def test_every_number_of_a_score_file_has_its_name(make):
         ("exact_match (test1)", "best"): 99,
         ("cogs", "best"): 80,
         ("cogs lexical", "best"): 90,
-        ("cogs macro", "best"): 1,
+        ("cogs structural", "best"): 70,
         ("bleu", "last"): 60.5,
         ("cter instance", "last"): 20,
         ("cter aggregate", "last"): 50.5,
     }
     assert {name.metric for name in scores if name.lower_is_better} == {"cter"}
-    numbers = "score lexical macro instance aggregate".split()
+    numbers = "score lexical structural instance aggregate".split()
     assert {name.number for name in scores} == set(numbers)
     assert scores["cter aggregate", "last"].signature == "c"
     (folder / "exact_match.best.json").write_text(json.dumps(EXACT))
@@ -294,3 +308,29 @@ def test_settings_are_named_like_flags():
     assert named("optimization.max_update", frozenset({"--max-update"}))
     assert named("model._name", frozenset({"dropout", "model"})) and short("data") == "data"
     assert not named("optimization.max_update", frozenset({"update"}))
+
+
+def configuration(section, option, value):
+    base = {"distributed_training": {"distributed_world_size": 1}}
+    base |= {"optimization": {"update_freq": [1]}, "common": {}}
+    base.setdefault(section, {})
+    return {**base, section: {**base[section], option: value}}
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        *(
+            "common.bf16",
+            "common.amp",
+            "common.memory_efficient_fp16",
+            "lr_scheduler.warmup_updates",
+        ),
+        *("optimizer.weight_decay", "bpe._name", "tokenizer._name", "task.train_batches"),
+        *("checkpoint.maximize_best_checkpoint_metric", "dataset.batch_size"),
+        *("criterion.label_smoothing", "ema.store_ema", "optimization.clip_norm"),
+    ],
+)
+def test_every_option_that_changes_a_model_is_a_setting(name):
+    one, other = (settings(configuration(*name.split("."), value)) for value in (1, 2))
+    assert differences(one, other) == [name]

@@ -69,3 +69,9 @@ def test_chrf_is_sacrebleus():
     score, stamp = bleu(hypotheses, references, BleuOptions(score="chrf"))
     assert score.score == corpus_chrf(hypotheses, [references]).score
     assert stamp.startswith("detok:none|n:2|nrefs:1|case:mixed|eff:yes|nc:6|nw:0|")
+
+
+def test_chrf_can_be_counted_without_case():
+    ways = (BleuOptions(score="chrf", lowercase=lower) for lower in (False, True))
+    mixed, lower = (bleu(["THE dog"], ["the dog"], options)[0].score for options in ways)
+    assert mixed < lower == pytest.approx(100)

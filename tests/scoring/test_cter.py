@@ -3,7 +3,9 @@
 import pytest
 
 from compgen.scoring import cter
+from compgen.scoring.cter import fingerprint
 from compgen.scoring.cter_rates import CTER, groups, rates
+from compgen.scoring.cter_rules import OwnRules
 from compgen.text import read_lines
 
 ENTRIES = """
@@ -225,3 +227,21 @@ def test_the_real_references(public):
         assert len(names) == 3600 and {
             cter.Line("", name, "", cter.parse(name)).type for name in names
         } == {kind}
+
+
+def test_lexicons_that_judge_otherwise_have_other_fingerprints():
+    lines = ["N\tdog\tHund", "ADJ\told\talt"]
+    others = [["N\tdog\tKöter", lines[1]], [lines[0], "DET\told\talt"], [*lines, "order\tADJ\tN"]]
+    others += [["match\tcharacters", *lines], lines[:1]]
+    found = [fingerprint(OwnRules(one).lexicon) for one in (lines, *others)]
+    assert len(set(found)) == 6 and fingerprint(OwnRules(lines[::-1]).lexicon) == found[0]
+
+
+def test_context_length_counts_words_not_subwords():
+    (line,) = cter.align(["a ki@@ tten saw the dog run ."], ["the dog"], [""])
+    assert line.context_length == 5
+
+
+def test_the_longest_atom_counts():
+    rules = OwnRules(["N\tmill\tMühle", "N\tmill worker\tMüller", "ADJ\told\talt"])
+    assert rules.bad == [] and rules.parse("old mill worker") == {"ADJ": "old", "N": "mill worker"}

@@ -112,3 +112,21 @@ def test_the_real_references(public):
     lines = cter.align(*(read_lines(test.with_suffix(end)) for end in (".en", ".compound", ".zh")))
     strict = StrictRules(lexicon)
     assert sum(bool(strict.judge(line)) for line in lines) == 336
+
+
+def test_a_part_of_the_nouns_own_word_is_no_adjective():
+    rules = StrictRules({"the": (), "large": ("大",), "building": ("楼", "大楼")})
+    compound = "the large building"
+    lines = [
+        cter.Line(compound, compound, text, cter.parse(compound))
+        for text in ("有大楼。", "有大大楼。")
+    ]
+    assert list(map(rules.judge, lines)) == [("order:ADJ-N",), ()]
+
+
+def test_a_noun_in_subwords_is_in_the_context_too():
+    rules = StrictRules({"the": (), "car": ("车",)})
+    line = cter.Line(
+        "the c@@ ar hit it in the c@@ ar .", "the car", "车里。", cter.parse("the car")
+    )
+    assert rules.judge(line) == ("atom:N:car",)

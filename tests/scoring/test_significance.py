@@ -205,3 +205,9 @@ def test_the_seed_of_the_environment_stays(systems, monkeypatch):
     monkeypatch.delenv("SACREBLEU_SEED")
     compare_bleu(*args, resamples=20, seed=3)
     assert "SACREBLEU_SEED" not in os.environ
+
+
+def test_resamples_are_those_asked_for():
+    a, b = [True, False, False, True, False] * 9, [True, True, False, True, True] * 9
+    intervals = [compare_paired(a, b, n, seed=3).interval for n in (3, 1000)]
+    assert intervals[0] != intervals[1]

@@ -9,6 +9,7 @@ from compgen_fairseq.tasks.compgen_translation import (
     CompgenTranslationConfig,
     CompgenTranslationTask,
 )
+from compgen_fairseq.tasks.word_classes import FINDERS
 
 
 def make_task(**options):
@@ -87,3 +88,26 @@ def test_counts_are_summed_over_workers_and_batches():
             task.reduce_metrics(logs, Criterion())
     assert total.get_smoothed_value("exact_match") == pytest.approx(100 * 4 / 21)
     assert "_exact_match_total" not in total.get_smoothed_values()
+
+
+def test_generation_options_reach_the_generators(monkeypatch):
+    given = {"eval_exact_match_args": '{"beam": 3}', "eval_cter_args": '{"beam": 2}'}
+    cfg = CompgenTranslationConfig(eval_exact_match=True, eval_cter=True, **given)
+    task, built = CompgenTranslationTask(cfg, *2 * [dictionary_of("run")]), []
+    base = "fairseq.tasks.fairseq_task.FairseqTask.build_model"
+    monkeypatch.setattr(base, lambda *_, **__: Criterion())
+    monkeypatch.setattr(task, "build_generator", lambda _, options: built.append(vars(options)))
+    task.build_model(None)
+    assert built == [{"beam": 3}, {"beam": 2}]
+
+
+def test_classes_are_those_of_the_training_words(monkeypatch):
+    monkeypatch.setitem(FINDERS, "mine", lambda dataset, *_: [dataset])
+    model, given = torch.nn.Module(), []
+    model.missing_classes, model.assign_classes = lambda: ("mine", None), given.append
+    cfg = CompgenTranslationConfig(data="nowhere", train_subset="train")
+    task = CompgenTranslationTask(cfg, *2 * [dictionary_of("run")])
+    task.datasets = {"valid": "held out", "train": "train"}
+    monkeypatch.setattr(task, "dataset", task.datasets.__getitem__)
+    task.begin_epoch(1, model)
+    assert given == ["train"]

@@ -13,6 +13,7 @@ from random_batches import Criterion
 from small_models import TRANSFORMER
 
 from compgen.scoring import cter, cter_rules
+from compgen.scoring.cter import Rules
 from compgen.scoring.cter_rates import rates
 from compgen.text import write_lines
 from compgen_fairseq.tasks import compgen_translation, eval_cter
@@ -213,3 +214,9 @@ def test_a_subset_without_compounds_is_named(cognition, tmp_path, caplog):
     (tmp_path / "cter/valid.compound").write_text("near the car\n" * 20)
     with pytest.raises(ValueError, match="line 1: the compound 'near the car' is not in"):
         task.load_dataset("valid")
+
+
+def test_a_compound_may_have_many_lines():
+    sample = {"all_groups": 1, "groups": [0] * 300, "compounds": ["dog"] * 300}
+    found = eval_cter.counts(sample, ["猫"] * 300, Rules({"dog": ("狗",)}))
+    assert found.tolist() == [[300], [300]]
