@@ -7,13 +7,7 @@ from unittest import mock
 import numpy as np
 import pytest
 import torch
-from fairseq.data import (
-    Dictionary,
-    LanguagePairDataset,
-    ListDataset,
-    StripTokenDataset,
-    data_utils,
-)
+from fairseq.data import Dictionary, LanguagePairDataset, ListDataset, StripTokenDataset, data_utils
 from fairseq.data.iterators import EpochBatchIterator
 from fairseq.data.shorten_dataset import TruncateDataset
 from fairseq.tasks import FairseqTask

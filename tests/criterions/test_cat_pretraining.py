@@ -9,10 +9,7 @@ from fairseq.logging import metrics
 from pretraining_batches import make_batch, make_model, make_task
 from random_batches import untrained
 
-from compgen_fairseq.criterions.cat_pretraining import (
-    CATPretrainingConfig,
-    CATPretrainingCriterion,
-)
+from compgen_fairseq.criterions.cat_pretraining import CATPretrainingConfig, CATPretrainingCriterion
 
 TASK = make_task()
 BATCH = make_batch(TASK)

@@ -4,15 +4,7 @@ import pytest
 import torch
 from fairseq import models
 from omegaconf import OmegaConf
-from random_batches import (
-    LENGTHS,
-    PAD,
-    TASK,
-    batch,
-    both_sides,
-    build_model,
-    step_by_step,
-)
+from random_batches import LENGTHS, PAD, TASK, batch, both_sides, build_model, step_by_step
 
 from compgen_fairseq.models.cat_transformer import REPRESENTATIONS
 

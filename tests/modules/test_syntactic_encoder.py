@@ -98,8 +98,7 @@ def test_no_sentence_sees_padding_or_neighbours(layers):
 
 
 @pytest.mark.parametrize(
-    "arguments, message",
-    [((3, 4, 0), "at least one layer, not 0"), ((3, 5), "5 is odd")],
+    "arguments, message", [((3, 4, 0), "at least one layer, not 0"), ((3, 5), "5 is odd")]
 )
 def test_impossible_arguments(arguments, message):
     with pytest.raises(ValueError, match=message):

@@ -37,10 +37,7 @@ def test_subwords_are_refused_where_nothing_joins_them():
 
 def test_chinese_segmentation_does_not_count():
     whole = ["狗把他自己的车给他了。", "那只狗突然把吉他摔了。"]
-    segmented = [
-        "狗 把 他@@ 自己 的 车 给 他 了 。",
-        "那只 狗 突然 把 吉他 摔@@ 了 。",
-    ]
+    segmented = ["狗 把 他@@ 自己 的 车 给 他 了 。", "那只 狗 突然 把 吉他 摔@@ 了 。"]
     expected = corpus_bleu(whole, [REFERENCES], tokenize="zh")
     score, signature = bleu(segmented, REFERENCES, CHINESE)
     assert 20 < score.score < 80
