@@ -10,25 +10,16 @@ from compgen.text import read_lines
 # Section 3.2 and 3.3 of the COGS paper: known words in a new or deeper structure.
 STRUCTURAL = ("obj_pp_to_subj_pp", "cp_recursion", "pp_recursion")
 # Sections 3.1, 3.4 and 3.5: a known structure with a word that was not seen in that place.
-LEXICAL = (
-    "subj_to_obj_common",
-    "subj_to_obj_proper",
-    "obj_to_subj_common",
-    "obj_to_subj_proper",
-    "prim_to_subj_common",
-    "prim_to_subj_proper",
-    "prim_to_obj_common",
-    "prim_to_obj_proper",
-    "prim_to_inf_arg",
-    "active_to_passive",
-    "passive_to_active",
-    "obj_omitted_transitive_to_transitive",
-    "unacc_to_transitive",
-    "do_dative_to_pp_dative",
-    "pp_dative_to_do_dative",
-    "only_seen_as_transitive_subj_as_unacc_subj",
-    "only_seen_as_unacc_subj_as_obj_omitted_transitive_subj",
-    "only_seen_as_unacc_subj_as_unerg_subj",
+LEXICAL = tuple(
+    (
+        "subj_to_obj_common subj_to_obj_proper obj_to_subj_common obj_to_subj_proper "
+        "prim_to_subj_common prim_to_subj_proper prim_to_obj_common prim_to_obj_proper "
+        "prim_to_inf_arg active_to_passive passive_to_active obj_omitted_transitive_to_transitive "
+        "unacc_to_transitive do_dative_to_pp_dative pp_dative_to_do_dative "
+        "only_seen_as_transitive_subj_as_unacc_subj "
+        "only_seen_as_unacc_subj_as_obj_omitted_transitive_subj "
+        "only_seen_as_unacc_subj_as_unerg_subj"
+    ).split()
 )
 CASES = (*LEXICAL, *STRUCTURAL)
 IN_DISTRIBUTION = "in_distribution"
