@@ -126,26 +126,18 @@ def test_half_precision_is_summed_in_float32():
 
 
 def test_recipes_are_the_published_weights():
-    shared = {
-        "mmi_cross_entropy": 0.1,
-        "mmi_entropy": 0.1,
-        "encoder_commitment": 0.1,
-        "encoder_code_prediction": 0.5,
-        "encoder_code_attraction": 0.1,
+    published = {
+        "mmi_cross_entropy": (0.1, 0.1, 0.1),
+        "mmi_entropy": (0.1, 0.1, 0.1),
+        "encoder_commitment": (0.1, 0.1, 0.1),
+        "encoder_code_prediction": (0.5, 0.5, 0.5),
+        "encoder_code_attraction": (0.1, 0.1, 0.1),
+        "decoder_commitment": (0.1, 0.0, 0.0),
+        "decoder_code_prediction": (0.5, 0.1, 0.1),
+        "decoder_code_attraction": (0.1, 0.01, 0.01),
+        "srl_mse": (0.001, 0.001, 0.01),
     }
-    scan = {
-        "decoder_commitment": 0.1,
-        "decoder_code_prediction": 0.5,
-        "decoder_code_attraction": 0.1,
-        "srl_mse": 0.001,
-    }
-    cogs = {
-        "decoder_commitment": 0.0,
-        "decoder_code_prediction": 0.1,
-        "decoder_code_attraction": 0.01,
-        "srl_mse": 0.001,
-    }
-    expected = {"scan": scan, "cogs": cogs, "cognition": {**cogs, "srl_mse": 0.01}}
+    recipes = zip(("scan", "cogs", "cognition"), zip(*published.values(), strict=True), strict=True)
     assert {name: vars(weights) for name, weights in terms.RECIPES.items()} == {
-        name: {**shared, **weights} for name, weights in expected.items()
+        name: dict(zip(published, weights, strict=True)) for name, weights in recipes
     }
