@@ -49,9 +49,7 @@ def test_a_log_aligned_files_and_a_pipe_give_the_same(files):
     score = printed[0]
     assert score["signature"].startswith("metric:cter|case:mixed|rules:published|lexicon:")
     assert "|n:10|version:" in score["signature"]
-    assert (score["metric"], score["instance"], score["aggregate"], score["n"]) == (
-        *("cter", 10.0, 50.0, 10),
-    )
+    assert score == score | {"metric": "cter", "instance": 10.0, "aggregate": 50.0, "n": 10}
     assert score["groups"] == {
         "type": {
             "NP": {"instance": 20.0, "aggregate": 100.0, "n": 5},
