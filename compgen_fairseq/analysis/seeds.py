@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from compgen import plotting
-from compgen.reporting.report import Report, Summary, report_of
+from compgen.reporting.report import Summary, report_of
 from compgen.reporting.runs import CHECKPOINTS, ScoreName
 
 TOP, BINS = 100.0, 20  # scores are percentages
@@ -33,7 +33,14 @@ def run(args: argparse.Namespace) -> list[Path]:
         ValueError: if no method has the score, or the runs cannot stand side by side.
     """
     found = report_of(args.runs, args.allow_differences)
-    score, summaries = summaries_of(found, args.score, args.checkpoint)
+    of_checkpoint = [score for score in found.scores if score.checkpoint == args.checkpoint]
+    score = next((score for score in of_checkpoint if args.score in (None, score.name)), None)
+    if score is None:
+        names = ", ".join(dict.fromkeys(score.name for score in of_checkpoint)) or "none"
+        asked = f"--checkpoint {args.checkpoint}" if args.score is None else f"--score {args.score}"
+        raise ValueError(f"{asked}: the runs' scores are {names}; evaluate.sh makes them")
+    pairs = ((row.label, row.summary(score)) for row in found.rows)
+    summaries = {label: one for label, one in pairs if one is not None}
     rows = [
         {"method": label, "score": score.name, "checkpoint": score.checkpoint}
         | one.numbers()
@@ -44,24 +51,6 @@ def run(args: argparse.Namespace) -> list[Path]:
     if args.title:
         drawn.suptitle(args.title, fontsize=10)
     return plotting.save_all(drawn, args.out, "seeds", rows, rows)
-
-
-def summaries_of(
-    found: Report, name: str | None, checkpoint: str
-) -> tuple[ScoreName, dict[str, Summary]]:
-    """A score of each method that has it.
-
-    Raises:
-        ValueError: if there is no such score.
-    """
-    of_checkpoint = [score for score in found.scores if score.checkpoint == checkpoint]
-    for score in of_checkpoint:
-        if name in (None, score.name):
-            pairs = ((row.label, row.summary(score)) for row in found.rows)
-            return score, {label: one for label, one in pairs if one is not None}
-    names = ", ".join(dict.fromkeys(score.name for score in of_checkpoint)) or "none"
-    asked = f"--checkpoint {checkpoint}" if name is None else f"--score {name}"
-    raise ValueError(f"{asked}: the runs' scores are {names}; evaluate.sh makes them")
 
 
 def draw(summaries: Mapping[str, Summary], score: ScoreName) -> Any:
