@@ -125,11 +125,6 @@ def _template(template: str, verbs: Sequence[str] = VERBS) -> Split:
     return _divide(pairs, lambda pair: any(_contains(pair.command, p) for p in phrases))
 
 
-def _length(longest: int) -> Split:
-    """Train: at most ``longest`` actions. Test: more."""
-    return _divide(generate(), lambda pair: len(pair.actions.split(" ")) > longest)
-
-
 # Lake & Baroni (2018): addjump, addturnleft, length. Loula et al. (2018): the templates.
 RULES: dict[str, Callable[[], Split]] = {
     "addjump": partial(_add_primitive, "jump", copies=1467),
@@ -138,7 +133,7 @@ RULES: dict[str, Callable[[], Split]] = {
     "opposite_right": partial(_template, "opposite right"),
     "around_right": partial(_template, "around right"),
     "jump_around_right": partial(_template, "around right", verbs=("jump",)),
-    "length": partial(_length, longest=22),
+    "length": lambda: _divide(generate(), lambda pair: len(pair.actions.split(" ")) > 22),
 }
 
 
