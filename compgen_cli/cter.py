@@ -181,7 +181,13 @@ def _translations(args: argparse.Namespace, expected: int) -> Generation:
     if bool(args.log) == any(files) or any(files) != all(files):
         raise ValueError("say --log LOG, or --source FILE and --hypothesis FILE")
     if args.log:
-        return read(args.log, expected)
+        try:
+            return read(args.log, expected)
+        except ValueError as error:
+            if args.compound:
+                raise
+            other = "the compounds are CoGnition's; name others with --compound and --lexicon"
+            raise ValueError(f"{error} ({other})") from None
     return Generation(read_lines(args.source), [], read_lines(args.hypothesis), args.hypothesis)
 
 

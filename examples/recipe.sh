@@ -1,8 +1,8 @@
 # Shared by the recipes of every data set: sourced by their train.sh and evaluate.sh with the
 # arguments DATA SAVE [FLAG...]. The environment chooses:
-#   METHOD   sq (the architecture's own variant), sal, srl, plain or an ablation, transformer, cat or
-#            proto; see below
-#   SEED     1, 2, ...
+#   METHOD   sal (SCAN's default), srl (the default elsewhere), plain or an ablation, transformer, cat
+#            or proto; see below
+#   SEED     0, 1, ...
 #   SIZE     tiny (ten minutes to two hours of a core) or paper (the published size; but for
 #            Syntactic Attention a GPU's work)
 #   UPDATES  the length of the training; a small Transformer's rate rises for 300 of them
@@ -58,12 +58,11 @@ adam=adam # fairseq's starts 13 operations a parameter, 40% of SAL's, and a GPU 
 if [[ $SIZE == paper ]]; then adam=fused_adam; fi
 
 # train_sq ARCH FLAG...: trains SQ-Transformer, its baseline or an ablation, as METHOD says: the
-# rows of the paper's Table 4 (Table 1's are sq and plain).
+# rows of the paper's Table 4.
 train_sq() {
     local arch="$1" method=()
     shift
-    case "${METHOD:-sq}" in
-        sq) ;;                                                     # SAL on SCAN, SRL elsewhere
+    case "$METHOD" in
         sal | srl | plain) method=(--attention "$METHOD") ;;       # plain: the Transformer baseline
         none) method=(--attention plain --quantizer sovq) ;;       # None: SoVQ, plain attention
         sal-vq | srl-vq) method=(--attention "${METHOD%-*}" --quantizer vq) ;;          # - SoVQ
@@ -73,15 +72,15 @@ train_sq() {
             ;;
         sal-meanings) method=(--attention sal --code-classes substitution --class-meanings own) ;;
         *)
-            refuse "METHOD=$METHOD is none of sq, sal, srl, plain, none, sal-vq, srl-vq," \
-                "sal-tokens, srl-tokens, sal-brown, srl-brown, sal-substitution, srl-substitution," \
+            refuse "METHOD=$METHOD is none of sal, srl, plain, none, sal-vq, srl-vq, sal-tokens," \
+                "srl-tokens, sal-brown, srl-brown, sal-substitution, srl-substitution," \
                 "sal-meanings, $TRANSFORMERS${OTHER_METHODS:+, $OTHER_METHODS}"
             ;;
     esac
     if [[ $SIZE == tiny ]]; then
         method+=(--encoder-predictor-layers 1 --decoder-predictor-layers 1)
         # SAL's learned codes follow their words as the authors' do, whose learning rate is a sixth
-        if [[ "$arch ${METHOD:-sq}" == @(*' sal'?(-vq|-tokens)|'sq_transformer_scan sq') ]]; then
+        if [[ $METHOD == sal?(-vq|-tokens) ]]; then
             method+=(--code-ema-decay 0.994)
         fi
     fi
@@ -100,7 +99,7 @@ stage2=() # more flags of a stage 2, for a recipe to add to
 is_transformer() { method_is_of "$TRANSFORMERS"; }
 
 # method_is_of "NAME, NAME, ...": whether METHOD is one of them.
-method_is_of() { [[ ${METHOD:-sq} != *" "* && ", $1, " == *", ${METHOD:-sq}, "* ]]; }
+method_is_of() { [[ $METHOD != *" "* && ", $1, " == *", $METHOD, "* ]]; }
 
 # train_transformer ARCH CAT_ARCH PROTO_ARCH FLAG...: trains one of TRANSFORMERS, as METHOD says.
 train_transformer() {
@@ -190,7 +189,7 @@ train_recurrent() {
 
 # begin: makes SAVE this training's, or refuses; nothing changes if it is called twice.
 begin() {
-    local run="METHOD=${METHOD:-sq} SEED=$SEED SIZE=$SIZE"
+    local run="METHOD=$METHOD SEED=$SEED SIZE=$SIZE"
     if [[ -e $save/checkpoint_last.pt ]]; then
         local of="no recipe"
         if [[ -e $save/METHOD ]]; then of="$(<"$save/METHOD")"; fi
@@ -215,6 +214,8 @@ begin() {
 train() {
     begin
     more=("${more[@]/#--restore-file/--continue-once}") # so that it resumes
+    given --max-epoch
+    if ((${#found[@]})); then set -- "$@" --validate-interval 1; fi # an epoch is the end, no update
     # glibc keeps the memory of an update for the next one instead of asking the system again
     export MALLOC_MMAP_THRESHOLD_=33554432 MALLOC_TRIM_THRESHOLD_=1073741824
     if [[ -n ${LAUNCH:-} ]]; then device=(); fi # process.sh asks the machine it runs on

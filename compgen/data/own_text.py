@@ -165,6 +165,10 @@ def _add_compounds(
         ValueError: a compound is not in its sentence.
     """
     sources = read_lines(work.raw / f"test.{language}")
+    if len(compounds) != len(sources):
+        raise ValueError(
+            f"{args.compound} has {len(compounds)} lines, the test set {len(sources)} sentences."
+        )
     try:
         cter.align(sources, compounds, sources, lambda _: {})
     except ValueError as error:
@@ -200,7 +204,7 @@ def _inputs(
     files: dict[str, list[Path]] = {}
     held_out: dict[str, int] = {}
     for part, names in given.items():
-        if part != "train" and len(names) == 1 and names[0].isdecimal():
+        if part != "train" and len(names) == 1 and names[0].lstrip("-").isdecimal():
             held_out[part] = int(names[0])
             if held_out[part] < 1:
                 raise ValueError(f"--{part}: hold out at least 1 pair, or name its files.")
@@ -223,6 +227,8 @@ def _inputs(
 
 def _languages_of(names: Sequence[str]) -> list[str]:
     ends = [suffix(Path(name)) for name in names[:2]]
+    if len(ends) < 2 and ends[0] not in TABLES:
+        raise ValueError(f"--train: the text file {names[0]} has no partner after it.")
     if len(ends) < 2 or ends[0] in TABLES:
         raise ValueError("give --languages SOURCE TARGET: the file names do not show them.")
     return [end.lstrip(".") for end in ends]

@@ -26,6 +26,7 @@ from compgen.ranges import AT_LEAST_0, AT_LEAST_1, flag_of
 from compgen.text import count_lines, read_dictionary
 
 ARCHIVES = (".tgz", ".tar")
+READ = 1023  # tokens that models read by default, besides the end
 MODELS = ("code", "sentencepiece.model")
 SETTINGS = ("bpe_merges", "sentencepiece", "joined_dictionary")
 ABOUT = """Prepare {title} as a fairseq data folder.
@@ -285,6 +286,8 @@ def prepare(
         subwords = cutter(model)
 
     late = corpus.longest and not corpus.words_first  # the filter counts subwords
+    pieces = "subwords" if model else "words"
+    odd: dict[str, list[int]] = {}
 
     def cut(folder: Path) -> None:
         def parts() -> Iterator[tuple[str, bitext.Pair]]:
@@ -293,20 +296,29 @@ def prepare(
                 pairs = bitext.read_pairs(source, target, "subwords of")
                 cut = bitext.transform(pairs, subwords, subwords, args.workers)
                 filtered = part == "train" or (part == "valid" and corpus.held_out)
-                for pair in filter(keep, cut) if filtered and late else cut:
+                kept = filter(keep, cut) if filtered and late else cut
+                for number, pair in enumerate(kept, 1):
                     bitext.refuse_symbols(part, pair)
+                    if part != "train" and not all(0 < len(s.split()) <= READ for s in pair):
+                        odd.setdefault(part, []).append(number)
                     yield part, pair
 
         bitext.write_parts(parts(), folder, sides)
 
     whole = work.step("raw", cut, key)
+    for part, lines in odd.items():
+        print(
+            f"{part}: of {len(lines):,} pairs a side is empty or has more than {READ:,} {pieces}, "
+            "the most that models read without --max-source-positions and --max-target-positions "
+            f"(first in line {lines[0]})"
+        )
     if late:
         before, after = (count_lines(place / f"train.{sides[0]}") for place in (tokenised, whole))
         if before > after:
             print(
                 f"{before - after:,} of {before:,} training pairs are left out: a side is empty, "
                 f"has a word of more than {bitext.LONGEST_WORD:,} letters, more than "
-                f"{corpus.longest} {'subwords' if model else 'words'} or more than "
+                f"{corpus.longest} {pieces} or more than "
                 f"{corpus.ratio} times the other's"
             )
     for path in whole.iterdir():

@@ -187,7 +187,8 @@ def _row(method: Trained, name: str, figures: dict[str, str], ours: Sequence[str
         return ""
     cells += [best.spread, f"{best.median:.2f}", f"{best.worst:.2f}", last.spread]
     cells += [figures.get(row.label, ""), span([run.updates for run in row.runs])]
-    cells += [_mean(run.record["epochs"] for run in row.runs)]
+    epochs = [n for run in row.runs if (n := run.record["epochs"]) is not None]
+    cells += [f"{sum(epochs) / len(epochs):,.0f}" if epochs else ""]
     cells += [span([run.record["parameters"] for run in row.runs])]
     return f"| {' | '.join(cells)} |"
 
@@ -283,8 +284,3 @@ def _pooled(row: Row, score: ScoreName) -> list[float]:
         return pooled([outcomes(run, score) for run in row.runs])
     except NoOutcomes:
         return []
-
-
-def _mean(values: Iterable[float | None]) -> str:
-    known = [value for value in values if value is not None]
-    return f"{sum(known) / len(known):,.0f}" if known else ""

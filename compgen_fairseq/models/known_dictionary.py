@@ -37,7 +37,8 @@ class KnownDictionary(nn.Module):
         if kept is not None and int(kept) != int(self.fingerprint):
             raise ValueError(
                 f"the checkpoint's {prefix.split('.')[0]} was trained with a dictionary of other "
-                "words, or in another order: name the data folder that it was trained on"
+                "words, or in another order: name the data folder that it was trained on, or "
+                "prepare other text with that folder as --pretrained"
             )
 
 

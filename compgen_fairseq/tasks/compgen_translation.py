@@ -9,7 +9,7 @@ from typing import Any, Optional
 
 from fairseq import utils
 from fairseq.criterions import FairseqCriterion
-from fairseq.data import Dictionary
+from fairseq.data import Dictionary, FairseqDataset
 from fairseq.dataclass import ChoiceEnum
 from fairseq.logging import metrics
 from fairseq.models import FairseqModel
@@ -117,6 +117,31 @@ class CompgenTranslationTask(prototype_hook.PrototypeStages, TranslationTask):
             self.datasets[split] = MixedLengthsDataset(self.datasets[split])
         if self.cfg.eval_cter and split != self.cfg.train_subset:
             self._add_compounds(split)
+
+    def filter_indices_by_size(
+        self,
+        indices: Any,
+        dataset: FairseqDataset,
+        max_positions: Any = None,
+        ignore_invalid_inputs: bool = False,
+    ) -> Any:
+        """As fairseq's, which advises a flag with which scores refuse what is left.
+
+        Raises:
+            ValueError: a sentence to validate on or to translate is too long.
+        """
+        if not ignore_invalid_inputs:
+            _, too_long = dataset.filter_indices_by_size(indices, max_positions)
+            for index in too_long[:1]:
+                sizes = " and ".join(str(int(size)) for size in dataset.size(index))
+                raise ValueError(
+                    f"pair {index + 1} of a validation or test set has {sizes} tokens, more than "
+                    f"the model or --max-tokens allows, {max_positions}: scores count every "
+                    "sentence, so shorten it and prepare the data again"
+                )
+        return super().filter_indices_by_size(
+            indices, dataset, max_positions, ignore_invalid_inputs
+        )
 
     def _cter_file(self, name: str) -> Path:
         return Path(utils.split_paths(self.cfg.data)[0], "cter", name)

@@ -1,12 +1,13 @@
 #!/usr/bin/env bash
 # Trains one model on a prepared CoGnition folder; run again, it resumes.
-#   [METHOD=sq] [SEED=1] [SIZE=tiny|paper] [UPDATES=N] [LAUNCH=...] \
+#   [METHOD=srl] [SEED=1] [SIZE=tiny|paper] [UPDATES=N] [LAUNCH=...] \
 #       bash examples/cognition/train.sh DATA SAVE [FLAG...]
 # DATA comes from prepare/cognition.sh; SAVE is the folder of the checkpoints and the log; more
 # flags go to fairseq-train. The environment's variables are explained in examples/recipe.sh;
 # SELECT says what chooses the checkpoint: bleu (the default), loss (that of SIZE=paper with METHOD
 # transformer, cat or proto...), or cter, instance CTER (prepare with --valid cg20).
 set -euo pipefail
+: "${METHOD:=srl}"
 # shellcheck source=../recipe.sh
 source "$(dirname "${BASH_SOURCE[0]}")/../recipe.sh"
 

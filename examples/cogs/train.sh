@@ -1,10 +1,11 @@
 #!/usr/bin/env bash
 # Trains one model on a prepared COGS folder; run again, it resumes.
-#   [METHOD=sq] [SEED=1] [SIZE=tiny|paper] [UPDATES=N] [LAUNCH=...] \
+#   [METHOD=srl] [SEED=1] [SIZE=tiny|paper] [UPDATES=N] [LAUNCH=...] \
 #       bash examples/cogs/train.sh DATA SAVE [FLAG...]
 # DATA comes from prepare/cogs.sh; SAVE is the folder of the checkpoints and the log; more flags go
 # to fairseq-train. The environment's variables are explained in examples/recipe.sh.
 set -euo pipefail
+: "${METHOD:=srl}"
 # shellcheck source=../recipe.sh
 source "$(dirname "${BASH_SOURCE[0]}")/../recipe.sh"
 

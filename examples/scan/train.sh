@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Trains one model on a prepared SCAN folder; run again, it resumes.
-#   [METHOD=sq] [SEED=1] [SIZE=tiny|paper] [UPDATES=N] [LAUNCH=...] \
+#   [METHOD=sal] [SEED=1] [SIZE=tiny|paper] [UPDATES=N] [LAUNCH=...] \
 #       bash examples/scan/train.sh DATA SAVE [FLAG...]
 # DATA comes from prepare/scan.sh; SAVE is the folder of the checkpoints and the log; more flags go
 # to fairseq-train. The environment's variables are explained in examples/recipe.sh. Besides the
@@ -11,6 +11,7 @@
 # syntactic-meanings (ours: also, a class alone means the words that it exchanges; scaled attention)
 # or lstm.
 set -euo pipefail
+: "${METHOD:=sal}"
 # shellcheck source=../recipe.sh
 source "$(dirname "${BASH_SOURCE[0]}")/../recipe.sh"
 
@@ -47,7 +48,7 @@ else # 2 + 2 layers, 64 wide
         --validate-interval-updates 500 --save-interval-updates 500
     )
 fi
-if [[ ${METHOD:-} == sal-meanings ]]; then # as many codes as the substitution test finds classes
+if [[ $METHOD == sal-meanings ]]; then # as many codes as the substitution test finds classes
     common+=(--source-codes 10 --target-codes 3)
 fi
 common+=(--dropout 0.3 --weight-decay 0.1 "${selection[@]}")

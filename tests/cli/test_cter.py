@@ -193,6 +193,15 @@ def test_input_that_cannot_be_scored(name, old, new, message, files):
     assert not verdicts.exists()
 
 
+def test_text_of_ones_own_is_not_taken_for_cognitions(files, monkeypatch):
+    folder, (flag, log, *_), _ = files
+    for name, place in (("compound", "data/cg-test/cg-test.compound"), ("lexicon", "eval/lexicon")):
+        (folder / "cognition" / place).parent.mkdir(parents=True)
+        (folder / "cognition" / place).write_text(2 * (folder / name).read_text())
+    monkeypatch.setenv("COMPGEN_DATA", str(folder))
+    assert "name others with --compound and --lexicon" in refusal("compgen-cter", flag, log)
+
+
 def test_cognitions_lexicon_is_checked_with_its_compounds(files):
     folder, log, _ = files
     reader, writer = os.pipe()  # the lexicon can be read once only

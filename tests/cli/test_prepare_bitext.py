@@ -72,14 +72,17 @@ def test_text_for_a_model_that_is_there(model, flags, tmp_path):
 
 def test_pairs_that_are_left_out_are_counted(tmp_path):
     (tmp_path / "pairs.tsv").write_text("a b\tx\n" + "".join(f"w{i}\tx\n" for i in range(9)))
-    (tmp_path / "valid.tsv").write_text("c d\tx\nw10\tx\n")  # stays as it is
+    long = 1024 * "c "
+    (tmp_path / "valid.tsv").write_text(f"c d\tx\nw10\t\n{long}\tx\n")  # stays as it is
     flags = ["--languages", "en", "lf", "--valid", tmp_path / "valid.tsv", "--test", 1]
     flags += ["--train", tmp_path / "pairs.tsv", "--bpe-merges", 0]
     done = bitext(tmp_path / "data", *flags)
     held_out = "a b" in (tmp_path / "data" / "raw" / "test.en").read_text()
     assert not held_out, "choose other sentences"
     assert "1 of 9 training pairs are left out: a side is empty, has a word of" in done.stdout
-    assert "8 train, 2 valid, 1 test pairs" in done.stdout
+    assert "8 train, 3 valid, 1 test pairs" in done.stdout
+    assert "valid: of 2 pairs a side is empty or has more than 1,023 words, the" in done.stdout
+    assert "(first in line 2)\n" in done.stdout and "test: of" not in done.stdout
 
 
 def test_symbols_of_fairseq_are_no_words(tmp_path):
@@ -115,8 +118,11 @@ def test_compounds_of_the_test_set(tmp_path):
     for name in ("lexicon", "test.compound"):
         assert (data / "cter" / name).read_text() == (EXAMPLE / name).read_text()
     assert "is already prepared" in bitext(data, *pieces, *rules).stdout
-    (tmp_path / "compound").write_text("old doctor\n" * 20)
+    (tmp_path / "compound").write_text("old doctor\n" * 5)
     other = [*rules[:2], "--compound", tmp_path / "compound"]
+    done = bitext(tmp_path / "x", *own, "--bpe-merges", 0, *other, status=1)
+    assert "compound has 5 lines, the test set 20 sentences" in done.stderr
+    (tmp_path / "compound").write_text("old doctor\n" * 20)
     done = bitext(tmp_path / "x", *own, "--bpe-merges", 0, *other, status=1)
     assert "'old doctor' is not in the source" in done.stderr
     assert not (tmp_path / "x").exists()

@@ -206,7 +206,7 @@ def test_errors_are_sentences(tmp_path):
     assert "train.sh comes first" in script("cogs/evaluate.sh", tmp_path, tmp_path, status=1)
     (tmp_path / "checkpoint_last.pt").touch()
     out = script("cogs/train.sh", tmp_path, tmp_path, status=2)
-    assert "holds a training with no recipe, not METHOD=sq SEED=1 SIZE=tiny" in out
+    assert "holds a training with no recipe, not METHOD=srl SEED=1 SIZE=tiny" in out
     assert "was not validated" in script("cogs/evaluate.sh", tmp_path, tmp_path, status=1)
     (tmp_path / "x").mkdir()
     (tmp_path / "x" / "PREPARED.json").write_text('{"sha256": {"a": "b"}}')

@@ -1,7 +1,9 @@
 """The task's counts, comparison and hooks; the real commands are in tests/cli/test_task.py."""
 
+import numpy as np
 import pytest
 import torch
+from fairseq.data import LanguagePairDataset
 from fairseq.logging import metrics
 from random_batches import Criterion, dictionary_of
 
@@ -88,6 +90,15 @@ def test_counts_are_summed_over_workers_and_batches():
             task.reduce_metrics(logs, Criterion())
     assert total.get_smoothed_value("exact_match") == pytest.approx(100 * 4 / 21)
     assert "_exact_match_total" not in total.get_smoothed_values()
+
+
+def test_a_pair_that_is_too_long_to_translate_is_named():
+    task, tokens = make_task(), [torch.ones(size, dtype=torch.long) for size in (4, 9)]
+    side = (tokens, [4, 9], task.tgt_dict)
+    dataset = LanguagePairDataset(*side, *side)
+    with pytest.raises(ValueError, match=r"pair 2 of a .* set has 9 and 9 tokens, .* prepare"):
+        task.filter_indices_by_size(np.arange(2), dataset, (8, 8))
+    assert task.filter_indices_by_size(np.arange(2), dataset, (8, 8), True).tolist() == [0]
 
 
 def test_generation_options_reach_the_generators(monkeypatch):
