@@ -22,8 +22,7 @@ ROWS = {  # a result of each row that needs no other run
     for row in [f"{path.parent.relative_to(RESULTS)}/{path.stem.rpartition('.')[0]}"]
 }
 METHODS = {
-    "scan sq": "--arch sq_transformer_scan --code-ema-decay 0.994",
-    "scan sal": "--attention sal --code-ema-decay 0.994",
+    "scan sal": "--arch sq_transformer_scan --attention sal --code-ema-decay 0.994",
     "scan sal-brown": "--attention sal --code-classes brown",
     "scan srl-vq": "--attention srl --quantizer vq",
     "scan srl-tokens": "--attention srl --mmi tokens",
@@ -105,6 +104,18 @@ def test_a_training_that_begins_with_a_file_resumes(called):
     """fairseq would begin with it again."""
     for flag in (["--restore-file=x"], ["--restore-file", "x"]):
         assert flags(called("cogs", "srl", *flag))["continue-once"] == ["x"]
+
+
+def test_without_a_method_it_is_sqs(called):
+    assert flags(called("scan", ""))["attention"] == ["sal"]
+    for recipe in ("cogs", "cognition", "bitext"):
+        assert flags(called(recipe, ""))["attention"] == ["srl"]
+
+
+def test_a_training_of_epochs_is_validated(called):
+    """fairseq validates at the last update, not at the end of the last epoch."""
+    for flag in (["--max-epoch=3"], ["--max-epoch", "3"]):
+        assert flags(called("cogs", "srl", *flag))["validate-interval"] == ["1"]
 
 
 def test_a_launcher_that_names_no_processes_is_refused():

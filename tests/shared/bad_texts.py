@@ -82,7 +82,7 @@ PREPARATIONS = {
     "daxy @out/made --from @folder --valid-size 0": "--valid-size",
     "bitext @out/made": "say --train FILE..., or --from FOLDER",
     "bitext @out/made --train @none.src @none.tgt": "@none.src",
-    "bitext @out/made --train @train.src": "--train: the text file @train.src has no partner",
+    "bitext @out/made --train @train.src": "@train.src has no partner after it",
     "bitext @out/made --train @train.src @valid.tgt": "they are not a pair",
     "bitext @out/made --train @train.src @train.src": "src and src are not two languages",
     "bitext @out/made --train @text @text --languages src": "--languages",
