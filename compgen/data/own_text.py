@@ -204,7 +204,7 @@ def _inputs(
     files: dict[str, list[Path]] = {}
     held_out: dict[str, int] = {}
     for part, names in given.items():
-        if part != "train" and len(names) == 1 and names[0].lstrip("-").isdecimal():
+        if part != "train" and len(names) == 1 and names[0].removeprefix("-").isdecimal():
             held_out[part] = int(names[0])
             if held_out[part] < 1:
                 raise ValueError(f"--{part}: hold out at least 1 pair, or name its files.")
@@ -227,10 +227,10 @@ def _inputs(
 
 def _languages_of(names: Sequence[str]) -> list[str]:
     ends = [suffix(Path(name)) for name in names[:2]]
-    if len(ends) < 2 and ends[0] not in TABLES:
-        raise ValueError(f"--train: the text file {names[0]} has no partner after it.")
-    if len(ends) < 2 or ends[0] in TABLES:
+    if ends[0] in TABLES:
         raise ValueError("give --languages SOURCE TARGET: the file names do not show them.")
+    if len(ends) < 2:
+        raise ValueError(f"--train: the text file {names[0]} has no partner after it.")
     return [end.lstrip(".") for end in ends]
 
 

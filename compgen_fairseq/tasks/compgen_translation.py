@@ -130,18 +130,17 @@ class CompgenTranslationTask(prototype_hook.PrototypeStages, TranslationTask):
         Raises:
             ValueError: a sentence to validate on or to translate is too long.
         """
-        if not ignore_invalid_inputs:
-            _, too_long = dataset.filter_indices_by_size(indices, max_positions)
-            for index in too_long[:1]:
-                sizes = " and ".join(str(int(size)) for size in dataset.size(index))
-                raise ValueError(
-                    f"pair {index + 1} of a validation or test set has {sizes} tokens, more than "
-                    f"the model or --max-tokens allows, {max_positions}: scores count every "
-                    "sentence, so shorten it and prepare the data again"
-                )
-        return super().filter_indices_by_size(
-            indices, dataset, max_positions, ignore_invalid_inputs
-        )
+        if ignore_invalid_inputs:
+            return super().filter_indices_by_size(indices, dataset, max_positions, True)
+        indices, too_long = dataset.filter_indices_by_size(indices, max_positions)
+        for index in too_long[:1]:
+            sizes = " and ".join(str(int(size)) for size in dataset.size(index))
+            raise ValueError(
+                f"pair {index + 1} of a validation or test set has {sizes} tokens, more than "
+                f"the model or --max-tokens allows, {max_positions}: scores count every "
+                "sentence, so shorten it and prepare the data again"
+            )
+        return indices
 
     def _cter_file(self, name: str) -> Path:
         return Path(utils.split_paths(self.cfg.data)[0], "cter", name)

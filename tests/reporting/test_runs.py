@@ -269,13 +269,8 @@ def test_every_number_of_a_score_file_has_its_name(make):
     files = {
         "test1.best": {**EXACT, "score": 99.0},
         "cter.last": {"metric": "cter", "instance": 20, "aggregate": 50.5, "signature": "c"},
-        "cogs.best": {
-            "metric": "cogs",
-            "score": 80,
-            "lexical": 90,
-            "structural": 70,
-            "macro": None,
-        },
+        "cogs.best": {"metric": "cogs", "score": 80, "lexical": 90, "structural": None, "macro": 1},
+        "cogs.last": {"metric": "cogs", "score": 70, "structural": 60},
         "bleu.last": {"metric": "bleu", "score": 60.5, "brevity_penalty": 1.0, "signature": "b"},
         "codes.best": {"source": [["a"]]},
     }
@@ -287,13 +282,15 @@ def test_every_number_of_a_score_file_has_its_name(make):
         ("exact_match (test1)", "best"): 99,
         ("cogs", "best"): 80,
         ("cogs lexical", "best"): 90,
-        ("cogs structural", "best"): 70,
+        ("cogs macro", "best"): 1,
+        ("cogs", "last"): 70,
+        ("cogs structural", "last"): 60,
         ("bleu", "last"): 60.5,
         ("cter instance", "last"): 20,
         ("cter aggregate", "last"): 50.5,
     }
     assert {name.metric for name in scores if name.lower_is_better} == {"cter"}
-    numbers = "score lexical structural instance aggregate".split()
+    numbers = "score lexical structural macro instance aggregate".split()
     assert {name.number for name in scores} == set(numbers)
     assert scores["cter aggregate", "last"].signature == "c"
     (folder / "exact_match.best.json").write_text(json.dumps(EXACT))
