@@ -43,5 +43,5 @@ Both have the same size, updates, dropout and seed; training has "jump" by itsel
 The last checkpoints, learning curves and significance: $runs/$table/report.html
 To see how a command is translated, and which word each action comes from:
   echo jump around left twice | $(printf '%q ' fairseq-interactive "$data/scan-addjump-2x" \
-    --user-dir "$plugin" --cpu --path "$sq/checkpoint_best.pt" --print-alignment)
+    --user-dir "$plugin" --cpu --path "$sq/checkpoint_best.pt" --beam 1 --print-alignment)
 END
