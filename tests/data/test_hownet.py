@@ -59,12 +59,6 @@ def test_senses_of_openhownet(tmp_path: Path) -> None:
     assert found.words == {"apple": (0, 1, 2, 5)}
 
 
-def test_senses_that_are_no_json_are_refused(tmp_path: Path) -> None:
-    (tmp_path / "senses.json").write_text("")
-    with pytest.raises(ValueError, match=r"senses\.json: not JSON"):
-        hownet.read_senses(tmp_path / "senses.json")
-
-
 @pytest.mark.parametrize("text", ["[]", "{}", '[{"en_word": "apple"}]', "[1]", '{"a": "b"}'])
 def test_what_is_no_list_of_senses_is_refused(tmp_path: Path, text: str) -> None:
     (tmp_path / "senses.json").write_text(text)

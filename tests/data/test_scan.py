@@ -104,14 +104,6 @@ def test_files_are_found_through_the_environment(
     assert scan.split("simple") == scan.split("simple", official)
 
 
-def test_missing_files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.delenv("COMPGEN_DATA", raising=False)
-    with pytest.raises(ValueError, match="set COMPGEN_DATA"):
-        scan.split("simple")
-    with pytest.raises(ValueError, match=r"tasks_train_simple\.txt is missing"):
-        scan.split("simple", tmp_path)
-
-
 def test_altered_files_are_refused(tmp_path: Path) -> None:
     folder = tmp_path / "simple_split"
     folder.mkdir()

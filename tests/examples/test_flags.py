@@ -22,7 +22,6 @@ ROWS = {  # a result of each row that needs no other run
     for row in [f"{path.parent.relative_to(RESULTS)}/{path.stem.rpartition('.')[0]}"]
 }
 METHODS = {
-    "scan sal": "--arch sq_transformer_scan --attention sal --code-ema-decay 0.994",
     "scan sal-brown": "--attention sal --code-classes brown",
     "scan srl-vq": "--attention srl --quantizer vq",
     "scan srl-tokens": "--attention srl --mmi tokens",
@@ -43,16 +42,31 @@ METHODS = {
     "wmt17_en_de plain paper": "--optimizer fused_adam --dropout 0.3 --max-tokens 4096 "
     "--warmup-updates 4000 --lr 5e-4",
     "bitext transformer": "--arch transformer_iwslt_de_en --criterion label_smoothed_cross_entropy",
+    "daxy transformer": "--arch transformer --lr 1e-3 --lr-scheduler inverse_sqrt --batch-size 32",
+    "daxy lstm": "--arch lstm --dropout 0.5 --train-batches mixed --eval-tokenized-bleu",
+    "cat plain": "--arch cat_tiny --composition none --best-checkpoint-metric ppl_cont",
+    "cat no-nuance": "--ablation nuance --best-checkpoint-metric ppl_mix",
+    "cat no-semantics-composition": "--ablation semantics-composition --ddp-backend legacy_ddp "
+    "--best-checkpoint-metric ppl_cont",
+    "cat cat paper": "--arch cat_base --guidance weights --reconstruction-beta 0.1 --sparsity 1 "
+    "--word-average --lr 1e-4",
 }
 
 
 @pytest.fixture(scope="module")
-def called(tmp_path_factory):
-    """The command that a ``train.sh`` calls: fairseq-train is one that writes it down."""
-    folder = tmp_path_factory.mktemp("flags")
-    data, commands = folder / "data", folder / "bin"
+def data(tmp_path_factory):
+    """A folder that a recipe takes for prepared."""
+    data = tmp_path_factory.mktemp("prepared")
     write_lines(data / "PREPARED.json", ["{}"])
     (data / "train.en-de.de.idx").touch()  # the languages of the translation recipes' results
+    return data
+
+
+@pytest.fixture(scope="module")
+def called(data, tmp_path_factory):
+    """The command that a ``train.sh`` calls: fairseq-train is one that writes it down."""
+    folder = tmp_path_factory.mktemp("flags")
+    commands = folder / "bin"
     for name, line in {
         "fairseq-train": 'printf "%q " fairseq-train "$@" >"$CALLED"',
         "python": "[[ $1 == -c ]] && exit 1; cat",  # there is no GPU; and what is left is not asked
@@ -116,6 +130,24 @@ def test_a_training_of_epochs_is_validated(called):
     """fairseq validates at the last update, not at the end of the last epoch."""
     for flag in (["--max-epoch=3"], ["--max-epoch", "3"]):
         assert flags(called("cogs", "srl", *flag))["validate-interval"] == ["1"]
+
+
+@pytest.mark.parametrize(
+    ("recipe", "select", "metric"),
+    [
+        ("cognition", "bleu", "bleu"),
+        ("cognition", "loss", "loss"),
+        ("cognition", "cter", "cter_instance"),
+        ("bitext", "bleu", "bleu"),
+        ("bitext", "loss", "loss"),
+    ],
+)
+def test_what_chooses_the_checkpoint(recipe, select, metric, called, data):
+    write_lines(data / "cter/valid.compound", ["the dog"])
+    found = flags(called(recipe, "srl", SELECT=select))
+    assert found["best-checkpoint-metric"] == [metric]
+    assert ("maximize-best-checkpoint-metric" in found) == (select == "bleu")
+    assert select == "loss" or f"eval-{select}" in found
 
 
 def test_a_launcher_that_names_no_processes_is_refused():

@@ -13,7 +13,9 @@ from recipes import EXAMPLES, TINY, prepared, script
 
 from compgen.data.corpora import CORPORA
 from compgen.reporting.verdicts import unpack
+from compgen.scoring import generate_log
 from compgen.text import read_lines, write_lines
+from compgen_fairseq import CATTransformerModel
 
 
 @pytest.mark.parametrize(
@@ -91,6 +93,10 @@ def test_other_models(method, tmp_path, run):
         assert "nothing is left to train" in script(*words, **two_pass)  # PLAIN is gone
     else:
         script("scan/evaluate.sh", data, save, "--max-len-b=4", BEAM="1")
+        hub = CATTransformerModel.from_pretrained(str(save), "checkpoint_best.pt", str(data))
+        sentence, said = (data / "raw/test.src").read_text().splitlines()[0], save / "test.best.log"
+        first = generate_log.read(said).hypotheses[0]
+        assert hub.translate(sentence, beam=1, max_len_a=0, max_len_b=4) == first
         scored = {path.name for path in save.glob("test.*.json")}
         assert scored == {"test.best.json", "test.last.json"}
 
@@ -242,6 +248,15 @@ def test_a_decoding_that_fails_says_why_and_leaves_no_log(tmp_path):
     said = script("cogs/evaluate.sh", data, save, PATH=path, SAVE=str(save), status=1)
     assert "CUDA out of memory\n" in said and "INFO" not in said
     assert not list(save.glob("test.*"))
+
+
+def test_codes_that_cannot_be_read_end_the_evaluation_with_the_reason(tmp_path):
+    data, save = tmp_path / "data", tmp_path / "save"
+    write_lines(data / "PREPARED.json", ['{"pairs": {"test": 1}}'])
+    path = generated(save, sources=["x"], targets=["y"], hypotheses=["y"])
+    write_lines(save / "bin/compgen-analyze", ["#!/bin/sh", "echo no such plugin >&2; exit 1"])
+    said = script("scan/evaluate.sh", data, save, PATH=path, SAVE=str(save), status=1)
+    assert said.endswith("no such plugin\n") and not list(save.glob("codes.*"))
 
 
 def test_the_references_are_of_the_target_language(tmp_path):
