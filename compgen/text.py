@@ -1,7 +1,9 @@
 """Text and JSON files: read whole, or refused in a sentence."""
 
 import contextlib
+import fnmatch
 import json
+import os
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
@@ -27,6 +29,20 @@ def read_text(path: Path | str) -> str:
             return file.read()
     except UnicodeDecodeError as error:
         raise ValueError(f"{path}: not UTF-8 text ({error.reason})") from None
+
+
+def files_below(folder: Path, name: str) -> list[Path]:
+    """The files of this name, a pattern, in and below a folder and the folders that are linked
+    there, each once, by its own path rather than a link's; sorted."""
+    found = {os.path.realpath(file): file for file in folder.rglob(name)}
+    seen: set[str] = set()
+    for place, folders, files in os.walk(folder, followlinks=True):
+        if (real := os.path.realpath(place)) in seen:
+            folders.clear()
+        seen.add(real)
+        for file in fnmatch.filter(files, name):
+            found.setdefault(os.path.join(real, file), Path(place, file))
+    return sorted(found.values())
 
 
 def read_json(path: Path) -> Any:

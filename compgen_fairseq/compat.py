@@ -160,7 +160,7 @@ def begin_a_training(
 ) -> Any:
     """Keep a training that is called again after its end from doing one more update, have it go on
     counting for ``--patience``, unless by another ``--best-checkpoint-metric``, and refuse one that
-    validation does not report.
+    validation does not report. The ``--reset-...`` of ``--continue-once`` count once, too.
 
     fairseq looks whether a training has ended only after an update, and for the metric only after
     the first validation. fairseq-hydra-train has no flags to look at before.
@@ -168,6 +168,9 @@ def begin_a_training(
     if "job_logging_cfg" in trainer.cfg:  # of fairseq-hydra-train
         flags.check(flags.of_config(trainer.cfg))
     flags.choose_the_best(cfg)
+    if getattr(cfg, "continue_once", None) and flags.has_begun(cfg.save_dir):
+        for state in ("optimizer", "lr_scheduler", "dataloader", "meters"):
+            setattr(cfg, f"reset_{state}", False)
     metric = cfg.best_checkpoint_metric
     try:
         loaded = load_checkpoint(cfg, trainer, **kwargs)

@@ -7,8 +7,11 @@ set -euo pipefail
 flags=()
 if [[ -z ${LAUNCH:-} ]]; then # the variables below may be another program's
     exec fairseq-train "$@"
-elif [[ -n ${WORLD_SIZE:-} && -n ${RANK:-} ]]; then # torchrun
-    flags=(
+fi
+gpus="$(python -c 'import torch; n = torch.cuda.device_count(); print(n or 1); exit(not n)')" ||
+    flags=(--cpu)
+if [[ -n ${WORLD_SIZE:-} && -n ${RANK:-} ]]; then # torchrun
+    flags+=(
         --distributed-init-method env:// --distributed-world-size "$WORLD_SIZE"
         --distributed-rank "$RANK" --device-id "${LOCAL_RANK:-0}" --distributed-no-spawn
     )
@@ -16,14 +19,14 @@ elif [[ -n ${SLURM_STEP_NODELIST:-} ]]; then # srun; a batch script has no step
     hosts="$(scontrol show hostnames "$SLURM_STEP_NODELIST")"
     host="${hosts%%$'\n'*}"
     port=$((20000 + ${SLURM_JOB_ID:-0} % 20000)) # two jobs may share a machine
-    flags=(
+    flags+=(
         --distributed-init-method "tcp://$host:${MASTER_PORT:-$port}"
         --distributed-world-size "$SLURM_NTASKS" --distributed-rank "$SLURM_PROCID"
-        --device-id "$SLURM_LOCALID" --distributed-no-spawn
+        --device-id $((SLURM_LOCALID % ${gpus:-1})) # each may see its own GPU alone
+        --distributed-no-spawn
     )
 else
     echo "LAUNCH=$LAUNCH starts neither torchrun nor srun" >&2
     exit 1
 fi
-python -c 'import sys, torch; sys.exit(not torch.cuda.is_available())' || flags+=(--cpu)
 exec fairseq-train "$@" "${flags[@]}"

@@ -8,14 +8,15 @@ from pathlib import Path
 # Options that no score depends on, in any section of fairseq's configuration.
 UNCOUNTED = set(
     "data dataset_impl num_workers data_buffer_size max_tokens_valid batch_size_valid gen_subset "
-    "num_shards shard_id eval_bleu_print_samples".split()
+    "num_shards shard_id eval_bleu_print_samples seed".split()
 )
 # Flags that no score depends on: where a run lies, on what it runs and what it shows.
 INDIFFERENT = UNCOUNTED | set(
-    "seed save_dir user_dir cpu no_progress_bar log_format log_interval tensorboard_logdir "
+    "save_dir user_dir cpu no_progress_bar log_format log_interval tensorboard_logdir "
     "keep_interval_updates no_epoch_checkpoints find_unused_parameters ddp_backend device_id "
     "distributed_backend distributed_init_method distributed_no_spawn distributed_rank".split()
 )
+FILES = {"finetune-from-model", "restore-file", "continue-once", "prototype-table"}
 _NAMES = "|".join(sorted(INDIFFERENT)).replace("_", "-")
 INDIFFERENT_WORDS = re.compile(rf"(^|\s+)--({_NAMES})(=\S*)?(\s+[^-\s]\S*)*(?=\s|$)")
 
@@ -34,7 +35,7 @@ def flags(command: str) -> dict[str, list[str]]:
             found[name] = values = [value] if equals else []
         else:
             values.append(word)
-    for file in {"finetune-from-model", "prototype-table"} & found.keys():
+    for file in FILES & found.keys():
         found[file] = [Path(value).name for value in found[file]]
     return {flag: v for flag, v in found.items() if flag.replace("-", "_") not in INDIFFERENT}
 

@@ -5,7 +5,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
-from compgen.text import naming
+from compgen.text import files_below, naming
 
 SIGNATURE = b"\x89PNG\r\n\x1a\n"
 
@@ -41,9 +41,9 @@ def find(runs: Iterable[Path], folders: Iterable[Path]) -> list[Figure]:
     Raises:
         ValueError: if one of the other folders is not a folder or has no picture in it.
     """
-    paths = [path for folder in runs for path in sorted(folder.rglob("*.png"))]
+    paths = [path for folder in runs for path in files_below(folder, "*.png")]
     for folder in folders:
-        found = sorted(folder.rglob("*.png"))
+        found = files_below(folder, "*.png")
         if not found:
             raise ValueError(f"{folder}: there is no PNG picture in it")
         paths += found

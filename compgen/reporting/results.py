@@ -76,7 +76,7 @@ def result(folder: Path | str, may_differ: frozenset[str] = frozenset()) -> dict
         "verdicts": _verdicts(run),
         **({"cases": cases} if (cases := cases_of(run)) else {}),
         "chosen": choice(run),
-        "settings": fingerprint(flags(last["command"])),
+        "settings": setting(last),
         "decoding": run.settings[DECODING],
         "updates": run.updates,
         "epochs": _epochs(log),
@@ -95,6 +95,18 @@ def result(folder: Path | str, may_differ: frozenset[str] = frozenset()) -> dict
             "pairs": run.prepared.get("pairs"),
         },
     }
+
+
+def setting(session: dict[str, Any]) -> str:
+    """A fingerprint of what results of one setting have in common: the flags of fairseq-train, or
+    the configuration of fairseq-hydra-train, whose command does not tell what its file says."""
+    if not session["command"].startswith("fairseq-train "):
+        return fingerprint(settings_of(session["settings"]))
+    found = flags(session["command"])
+    processes = session["settings"]["distributed_training"]["distributed_world_size"]
+    if processes > 1:  # of the GPUs of one machine no flag tells
+        found["distributed-world-size"] = [str(processes)]
+    return fingerprint(found)
 
 
 def without_folders(command: str) -> str:

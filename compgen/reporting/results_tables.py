@@ -12,6 +12,7 @@ from compgen.reporting.comparison import pooled
 from compgen.reporting.outcomes import NoOutcomes, outcomes
 from compgen.reporting.report import Row, decoded, span
 from compgen.reporting.runs import CHECKPOINTS, DATA, Run, ScoreName, read_result
+from compgen.text import files_below
 
 PAPERS = "papers.toml"
 HELD_OUT = ("train20", "last20")  # validation sets of the training distribution's own data
@@ -102,7 +103,7 @@ def _headline(
 def _places(folder: Path) -> dict[str, dict[str, list[Run]]]:
     """The results in a folder by data set and setting."""
     places: dict[str, dict[str, list[Run]]] = {}
-    for file in sorted(folder.rglob("*.json")):
+    for file in files_below(folder, "*.json"):
         run, place = read_result(file), file.relative_to(folder).parts
         if len(place) != 3:
             raise ValueError(f"{file}: a result's place is {folder}/DATA/SETTING")

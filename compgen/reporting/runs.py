@@ -3,6 +3,7 @@
 import hashlib
 import json
 import math
+import os
 import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
@@ -12,7 +13,7 @@ from typing import Any, NamedTuple
 from compgen import provenance
 from compgen.data.checksums import sha256
 from compgen.reporting.flags import UNCOUNTED, decoding
-from compgen.text import read_json
+from compgen.text import files_below, read_json
 
 PREPARED = "PREPARED.json"
 RESULT = "RESULT.json"  # what examples/tables.py leaves beside a run
@@ -235,12 +236,12 @@ def read_runs(path: Path | str, may_differ: frozenset[str] = frozenset()) -> lis
         return [read_result(path)]
     if any((path / name).exists() for name in (provenance.FILE, PREPARED)):
         return [read_run(path, may_differ)]
-    if runs := sorted(file.parent for file in path.rglob(provenance.FILE)):
-        for file in path.rglob(RESULT):
+    if runs := sorted(file.parent for file in files_below(path, provenance.FILE)):
+        for file in files_below(path, RESULT):
             if file.parent not in runs:
                 raise ValueError(f"{file} has no run beside it, as others have: name it alone")
         return [read_run(run, may_differ) for run in runs]
-    results = [read_result(file) for file in sorted(path.rglob("*.json"))]
+    results = [read_result(file) for file in files_below(path, "*.json")]
     return results or [read_run(path, may_differ)]
 
 
@@ -311,7 +312,7 @@ def named(setting: str, names: frozenset[str]) -> bool:
 
 def _label(path: Path, seed: int) -> str:
     """``sal-brown`` for ``runs/sal-brown.1`` and ``runs/sal-brown/seed1`` of seed 1."""
-    folder = path.resolve()
+    folder = Path(os.path.abspath(path))  # a link has its own name
     suffix = re.compile(rf"(^|[._]|(?<![0-9]e)-)(seed[._-]?)?{seed}$")  # not that of 1e-3
     return suffix.sub("", folder.name) or folder.parent.name
 

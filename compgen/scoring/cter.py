@@ -320,10 +320,10 @@ def words(source: str) -> list[str]:
 
 
 def _start(words: list[str], compound: list[str]) -> int | None:
-    """Where the compound starts first; an unknown word can be any."""
+    """Where the compound starts first; a word that is unknown, or has unknown subwords, can be
+    any."""
     for start in range(len(words) - len(compound) + 1):
-        if words[start] in (compound[0], "<unk>") and all(
-            word in (atom, "<unk>") for word, atom in zip(words[start:], compound, strict=False)
-        ):
+        there = zip(words[start:], compound, strict=False)
+        if all(word == atom or "<unk>" in word for word, atom in there):
             return start
     return None

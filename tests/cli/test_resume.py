@@ -1,5 +1,6 @@
 """A run that is killed, at any moment and on any number of workers, ends as if nothing happened."""
 
+import json
 import random
 import signal
 from pathlib import Path
@@ -224,6 +225,19 @@ def test_without_the_optimizers_state_no_run_goes_on(flags, tmp_path, capfd):
     assert status("train", *tuned) == 0
     assert status("train", *tuned) == 1
     assert status("train", *run, "--reset-optimizer", "--max-update", 2) == 0
+
+
+def test_what_a_run_continues_once_is_reset_once(flags, tmp_path):
+    plain = flags("plain")
+    assert status("train", *plain, "--max-update", 4, "--save-dir", tmp_path / "plain") == 0
+    resets = [f"--reset-{state}" for state in ("optimizer", "lr-scheduler", "dataloader", "meters")]
+    run = [*plain, "--continue-once", tmp_path / "plain/checkpoint_last.pt", *resets, "--save-dir"]
+    run += [tmp_path / "more", "--max-update"]
+    for updated in (3, 5):
+        assert status("train", *run, updated) == 0
+        sessions = json.loads((tmp_path / "more/RUN.json").read_text())["sessions"]
+        assert updates(tmp_path / "more/checkpoint_last.pt") == updated
+    assert [session["from_update"] for session in sessions] == [0, 3]
 
 
 def test_validation_on_the_training_set_counts_for_no_epoch(flags, tmp_path):

@@ -69,7 +69,7 @@ def called(data, tmp_path_factory):
     commands = folder / "bin"
     for name, line in {
         "fairseq-train": 'printf "%q " fairseq-train "$@" >"$CALLED"',
-        "python": "[[ $1 == -c ]] && exit 1; cat",  # there is no GPU; and what is left is not asked
+        "python": "[[ $1 == -c ]] || exec cat; echo ${GPUS:-1}; [[ -n ${GPUS-} ]]",
         "scontrol": "tr , '\\n' <<<\"$3\"",
     }.items():
         write_lines(commands / name, ["#!/bin/bash", line])
@@ -104,7 +104,10 @@ def test_a_batch_script_of_slurm_is_no_process_of_srun(called):
     step = {**batch, "SLURM_STEP_NODELIST": "here,there", "LAUNCH": "env", "SLURM_JOB_ID": "40007"}
     command = called("cogs", "srl", **step)
     assert "--distributed-init-method tcp://here:20007 " in command
-    assert command.endswith("--cpu ")  # of the process's machine, not of train.sh's
+    assert "--cpu --distributed" in command  # of the process's machine, not of train.sh's
+    for gpus, device in (("", 0), ("1", 0), ("4", 3)):  # that each process sees
+        command = called("cogs", "srl", **{**step, "SLURM_LOCALID": "3", "GPUS": gpus})
+        assert f"--device-id {device} " in command and ("--cpu " in command) == (not gpus)
 
 
 def test_variables_of_a_process_group_count_with_launch_alone(called):

@@ -12,7 +12,7 @@ from logs import write_log
 
 from compgen.data.checksums import sha256
 from compgen.reporting.flags import flags
-from compgen.reporting.results import result
+from compgen.reporting.results import result, setting
 from compgen.reporting.runs import (
     differences,
     fingerprint,
@@ -139,6 +139,20 @@ def test_what_a_result_is_made_of_belongs_together(make):
         os.utime(old)
 
 
+def test_the_setting_of_a_result():
+    """Of what no flag tells as well: the GPUs of one machine, and the file of Hydra."""
+    flagged = [session(distributed_world_size=n, update_freq=[3 - n]) for n in (1, 2)]
+    for one in flagged:
+        one["command"] += " --seed 1"
+    assert setting(flagged[0]) == setting(session(seed=2)) != setting(flagged[1])
+    typed = flagged[1] | {"command": flagged[1]["command"] + " --distributed-world-size 2"}
+    assert setting(typed) == setting(flagged[1])
+    hydra = [session(seed=seed, lr=[lr]) for seed, lr in ((1, 0.1), (2, 0.1), (1, 0.2))]
+    for one in hydra:
+        one["command"] = f"fairseq-hydra-train common.seed={one['settings']['common']['seed']}"
+    assert setting(hydra[0]) == setting(hydra[1]) != setting(hydra[2])
+
+
 def test_a_log_names_its_checkpoint(make):
     """Whatever its time, which is that of a copy; a score is no older than its checkpoint."""
     folder = make("sal.1", session())
@@ -225,6 +239,28 @@ def test_the_data_are_known_by_their_checksums(make, tmp_path):
     assert run.settings["data"] != copied.settings["data"]
     (data / "PREPARED.json").write_text('{"versions": {}, "sha256": {"dict.src.txt": "0a"}}')
     assert read_run(folder).settings["data"] == copied.settings["data"]
+
+
+def test_runs_that_are_linked_are_read_once_and_by_their_own_names(make, tmp_path):
+    runs, elsewhere = tmp_path / "runs", make("job123", session(seed=2))
+    make("runs/sal.1", session(seed=1))
+    (runs / "again").symlink_to(runs)
+    (runs / "latest").symlink_to(runs / "sal.1")
+    (runs / "sal.2").symlink_to(elsewhere)
+    found = read_runs(runs)
+    assert [(run.path.name, run.label, run.seed) for run in found] == [
+        ("sal.1", "sal", 1),
+        ("sal.2", "sal", 2),
+    ]
+
+
+def test_the_seed_of_a_task_is_no_setting(make):
+    """fairseq's sentence_prediction has one."""
+    sessions = [session(seed=seed) for seed in (1, 2)]
+    for one in sessions:
+        one["settings"]["task"]["seed"] = one["settings"]["common"]["seed"]
+    runs = [read_run(make(f"{n}", one)) for n, one in enumerate(sessions)]
+    assert runs[0].settings == runs[1].settings
 
 
 def test_the_order_of_names_is_no_part_of_a_fingerprint():

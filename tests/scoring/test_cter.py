@@ -162,7 +162,8 @@ def test_lines_that_do_not_fit():
         ValueError, match="line 2: the compound 'the dog' is not in the source 'see"
     ):
         cter.align([good, bad], ["the dog"] * 2, ["狗"] * 2)
-    assert len(cter.align([good, "see <unk> dog run ."], ["the dog"] * 2, ["狗"] * 2)) == 2
+    unknown = ["see <unk> dog run .", "see the do@@ <unk> run ."]
+    assert len(cter.align([good, *unknown], ["the dog"] * 3, ["狗"] * 3)) == 3
     moses = {
         "dog's tail": "the dog &apos;s tail",
         "l'homme": "l&apos; homme dort",
