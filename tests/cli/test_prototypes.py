@@ -67,6 +67,21 @@ def test_the_preset_says_how_many_prototypes_and_force_replaces_a_file(plain, ti
     assert load(table)["model"]["encoder.prototypes.vectors"].shape == (6, 3, 16)
 
 
+def test_the_flags_of_an_extraction_count(plain, tiny_data, tmp_path):
+    command = ["compgen-prototypes", "extract", plain, tiny_data, "--cpu", "-k", 2, "--force"]
+    command += ["--prototype-min-count", 5, "-o", tmp_path / "table.pt"]
+
+    def vectors(*flags):
+        output(*command, *flags)
+        return load(tmp_path / "table.pt")["model"]["encoder.prototypes.vectors"]
+
+    whole = vectors()
+    for flags in (["--prototype-sample-size", 2], ["--subset", "valid"]):
+        assert not torch.equal(vectors(*flags), whole), flags
+    assert torch.equal(vectors("--prototype-layer", "last"), whole)  # its encoder has one layer
+    assert load(tmp_path / "table.pt")["cfg"]["model"]["prototype_layer"] == "last"
+
+
 def test_the_optimizer_gets_room_for_new_parameters():
     """Of parameters a, NEW, b, NEW, c and the criterion's d the smaller model has a, b, c and d."""
     group = {"lr": 0.1, "params": [0, 1, 2, 3]}
