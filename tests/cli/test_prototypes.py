@@ -79,7 +79,7 @@ def test_the_flags_of_an_extraction_count(plain, tiny_data, tmp_path):
     for flags in (["--prototype-sample-size", 2], ["--subset", "valid"]):
         assert not torch.equal(vectors(*flags), whole), flags
     assert torch.equal(vectors("--prototype-layer", "last"), whole)  # its encoder has one layer
-    assert load(tmp_path / "table.pt")["cfg"]["model"]["prototype_layer"] == "last"
+    assert load(tmp_path / "table.pt")["cfg"]["model"].prototype_layer == "last"
 
 
 def test_the_optimizer_gets_room_for_new_parameters():
