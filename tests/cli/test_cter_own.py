@@ -9,6 +9,8 @@ from in_process import call, output, refusal
 from logs import write_log
 from written import read_table
 
+from compgen.text import read_lines, write_lines
+
 EXAMPLE = Path(__file__).resolve().parents[2] / "examples" / "bitext"
 RULES = ["--lexicon", str(EXAMPLE / "lexicon"), "--compound", str(EXAMPLE / "test.compound")]
 
@@ -136,6 +138,20 @@ def test_check_names_every_bad_line(tmp_path):
     ]
     said = refusal("compgen-cter", *flags, "--log", "nowhere")
     assert f"{compounds}, line 2: 'cat' in the compound" in said
+
+
+def test_errors_by_type_are_those_of_the_scores(worse, tmp_path):
+    for name in ("lexicon", "test.compound"):
+        write_lines(tmp_path / "data/cter" / name, read_lines(EXAMPLE / name))
+    flags = [worse, "--data", tmp_path / "data", "--out", tmp_path / "out", "--by"]
+    output("compgen-analyze errors", *flags, "type")
+    rates = json.loads((tmp_path / "out/errors-type.json").read_text())["rates"]
+    groups = json.loads(output("compgen-cter", *RULES, "--log", worse, "--json"))["groups"]["type"]
+    for measure in ("instance", "aggregate"):
+        found = {r["type"]: r["percent"] for r in rates if r["measure"] == f"{measure} CTER"}
+        assert found == pytest.approx({name: group[measure] for name, group in groups.items()})
+    said = refusal("compgen-analyze errors", *flags, "modifier")
+    assert said.endswith("--by modifier: compounds of your own have no modifiers")
 
 
 def test_strict_rules_are_cognitions():
