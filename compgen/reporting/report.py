@@ -192,11 +192,14 @@ def _check_settings(rows: list[Row], may_differ: frozenset[str]) -> None:
     """Rows of one name must be one row; all must agree in data and budget."""
     for a, b in combinations(rows, 2):
         one_name = a.label == b.label
-        for option in differences(a.settings, b.settings):
-            in_both = option in a.settings and option in b.settings
-            must_agree = one_name or (in_both and short(option) in COMMON)
-            if must_agree and not named(option, may_differ):
-                _refuse(a.runs[0], b.runs[0], option, a.label if one_name else None)
+        common = {option for option in a.settings.keys() & b.settings if short(option) in COMMON}
+        found = [
+            option
+            for option in differences(a.settings, b.settings)
+            if (one_name or option in common) and not named(option, may_differ)
+        ]
+        if found:
+            _refuse(a.runs[0], b.runs[0], found, a.label if one_name else None)
 
 
 def _check_facts(runs: Sequence[Run], may_differ: frozenset[str]) -> None:
@@ -231,13 +234,14 @@ def decoded(run: Run) -> str | None:
     return None if flags is None else decoding(flags.split("; "))
 
 
-def _refuse(a: Run, b: Run, option: str, label: str | None) -> None:
-    values = " and ".join(str(run.settings.get(option, "not set")) for run in (a, b))
+def _refuse(a: Run, b: Run, options: list[str], label: str | None) -> None:
     both = f"both are {label!r} but" if label else "cannot be compared: they"
-    name = short(option)
+    values = [[str(run.settings.get(option, "not set")) for run in (a, b)] for option in options]
+    names = list(map(short, options))
+    told = ", ".join(f"{n} ({' and '.join(two)})" for n, two in zip(names, values, strict=True))
     raise ValueError(
-        f"{a.path} and {b.path} {both} differ in {name} ({values}); "
-        f"if that is meant, say --allow-differences {name}"
+        f"{a.path} and {b.path} {both} differ in {told}; "
+        f"if that is meant, say --allow-differences {','.join(names)}"
     )
 
 

@@ -149,11 +149,11 @@ def read_run(path: Path | str, may_differ: frozenset[str] = frozenset()) -> Run:
     except (LookupError, TypeError, ValueError, AttributeError):
         raise ValueError(f"{file}: it is not a record of a training") from None
     others = changed(before, last)
-    option = next((name for name in others if not named(name, may_differ)), None)
-    if option:
+    if found := [name for name in others if not named(name, may_differ)]:
+        told = ", ".join(f"{short(name)} ({others[name]}, then {last[name]})" for name in found)
         raise ValueError(
-            f"{path} was resumed with another {short(option)} ({others[option]}, then "
-            f"{last[option]}); if that is meant, say --allow-differences {short(option)}"
+            f"{path} was resumed with another {told}; if that is meant, say --allow-differences "
+            f"{','.join(map(short, found))}"
         )
     prepared = _prepared(path, data)
     return Run(
