@@ -34,14 +34,15 @@ def read_text(path: Path | str) -> str:
 def files_below(folder: Path, name: str) -> list[Path]:
     """The files of this name, a pattern, in and below a folder and the folders that are linked
     there, each once, by its own path rather than a link's; sorted."""
-    found = {os.path.realpath(file): file for file in folder.rglob(name)}
+    files = sorted(folder.rglob(name), key=Path.is_symlink, reverse=True)
+    found = {os.path.realpath(file): file for file in files}
     seen: set[str] = set()
-    for place, folders, files in os.walk(folder, followlinks=True):
+    for place, folders, names in os.walk(folder, followlinks=True):
         if (real := os.path.realpath(place)) in seen:
             folders.clear()
         seen.add(real)
-        for file in fnmatch.filter(files, name):
-            found.setdefault(os.path.join(real, file), Path(place, file))
+        for file in fnmatch.filter(names, name):
+            found.setdefault(os.path.realpath(Path(place, file)), Path(place, file))
     return sorted(found.values())
 
 
