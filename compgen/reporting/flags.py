@@ -16,7 +16,8 @@ INDIFFERENT = UNCOUNTED | set(
     "keep_interval_updates no_epoch_checkpoints find_unused_parameters ddp_backend device_id "
     "distributed_backend distributed_init_method distributed_no_spawn distributed_rank".split()
 )
-FILES = {"finetune-from-model", "restore-file", "continue-once", "prototype-table"}
+# Options that name a file, whose folder is another for each seed.
+FILES = set("finetune_from_model restore_file continue_once prototype_table".split())
 _NAMES = "|".join(sorted(INDIFFERENT)).replace("_", "-")
 INDIFFERENT_WORDS = re.compile(rf"(^|\s+)--({_NAMES})(=\S*)?(\s+[^-\s]\S*)*(?=\s|$)")
 
@@ -35,8 +36,9 @@ def flags(command: str) -> dict[str, list[str]]:
             found[name] = values = [value] if equals else []
         else:
             values.append(word)
-    for file in FILES & found.keys():
-        found[file] = [Path(value).name for value in found[file]]
+    for flag, files in found.items():
+        if flag.replace("-", "_") in FILES:
+            found[flag] = [Path(file).name for file in files]
     return {flag: v for flag, v in found.items() if flag.replace("-", "_") not in INDIFFERENT}
 
 

@@ -192,11 +192,12 @@ def _check_settings(rows: list[Row], may_differ: frozenset[str]) -> None:
     """Rows of one name must be one row; all must agree in data and budget."""
     for a, b in combinations(rows, 2):
         one_name = a.label == b.label
-        common = {option for option in a.settings.keys() & b.settings if short(option) in COMMON}
+        in_both = a.settings.keys() & b.settings
         found = [
             option
             for option in differences(a.settings, b.settings)
-            if (one_name or option in common) and not named(option, may_differ)
+            if (one_name or (option in in_both and short(option) in COMMON))
+            and not named(option, may_differ)
         ]
         if found:
             _refuse(a.runs[0], b.runs[0], found, a.label if one_name else None)
@@ -236,12 +237,14 @@ def decoded(run: Run) -> str | None:
 
 def _refuse(a: Run, b: Run, options: list[str], label: str | None) -> None:
     both = f"both are {label!r} but" if label else "cannot be compared: they"
-    values = [[str(run.settings.get(option, "not set")) for run in (a, b)] for option in options]
-    names = list(map(short, options))
-    told = ", ".join(f"{n} ({' and '.join(two)})" for n, two in zip(names, values, strict=True))
+    unset, names = "not set", ",".join(map(short, options))
+    told = ", ".join(
+        f"{short(option)} ({a.settings.get(option, unset)} and {b.settings.get(option, unset)})"
+        for option in options
+    )
     raise ValueError(
         f"{a.path} and {b.path} {both} differ in {told}; "
-        f"if that is meant, say --allow-differences {','.join(names)}"
+        f"if that is meant, say --allow-differences {names}"
     )
 
 

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 
 from compgen import provenance
 from compgen.data.checksums import sha256
-from compgen.reporting.flags import UNCOUNTED, decoding
+from compgen.reporting.flags import FILES, UNCOUNTED, decoding
 from compgen.text import files_below, read_json
 
 PREPARED = "PREPARED.json"
@@ -276,9 +276,9 @@ def settings(configuration: dict[str, Any]) -> dict[str, Any]:
     for name, value in BY_ITSELF.items():
         if found.get(name) == value:
             found.pop(name, None)
-    for file in (*BY_ITSELF, "checkpoint.finetune_from_model", "task.prototype_table"):
-        if found.get(file):
-            found[file] = Path(found[file]).name  # its folder is another for each seed
+    for name, file in found.items():
+        if file and short(name) in FILES:
+            found[name] = Path(file).name
     return found
 
 

@@ -60,7 +60,9 @@ def test_one_row_never_mixes_settings():
         "if that is meant, say --allow-differences dropout,heads"
     )
     runs = run("sal", 1), run("sal", 2, dropout=0.1)
-    assert refused(*runs).startswith(f"{both}dropout (0.3 and 0.1); ")
+    assert refused(*runs) == (
+        f"{both}dropout (0.3 and 0.1); if that is meant, say --allow-differences dropout"
+    )
     found = report(runs, frozenset({"dropout"}))
     assert [row.label for row in found.rows] == ["sal (dropout=0.3)", "sal (dropout=0.1)"]
 
